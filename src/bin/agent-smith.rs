@@ -1,0 +1,8 @@
+//! The executable.
+#[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
+#[expect(
+    unsafe_code,
+    reason = "an empty extern block, only there to link LuaJIT into the executable"
+)]
+unsafe extern "C" {}
+fn main() {}

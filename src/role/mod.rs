@@ -1,0 +1,9 @@
+//! Roles: who the agent is in a turn, whom it may delegate to and which tools it may use.
+//!
+//! `catalog` lists the roles, `matrix` says what each may do. Both are tables; everything else asks them.
+
+mod catalog;
+mod matrix;
+
+pub use catalog::{ROLES, Role, RoleSpec};
+pub use matrix::{TOOL_MATRIX, ToolAccess, check_dispatch, check_tool};
