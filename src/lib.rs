@@ -5,6 +5,7 @@ pub mod error;
 pub mod message;
 pub mod protocol;
 pub mod role;
+pub mod ui;
 
 #[cfg(test)]
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
