@@ -1,8 +1,10 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
 
 pub mod cancel;
+pub mod config;
 pub mod error;
 pub mod message;
+pub mod prompt;
 pub mod role;
 
 #[cfg(test)]
