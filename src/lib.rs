@@ -4,11 +4,15 @@ pub mod cancel;
 pub mod config;
 pub mod error;
 pub mod message;
+pub mod nearest;
 pub mod prompt;
 pub mod protocol;
 pub mod role;
 
 #[cfg(test)]
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
-#[expect(unsafe_code, reason = "an empty extern block, only there to link LuaJIT into the test binary")]
+#[expect(
+    unsafe_code,
+    reason = "an empty extern block, only there to link LuaJIT into the test binary"
+)]
 unsafe extern "C" {}

@@ -1,9 +1,11 @@
-//! Every integration test in one binary: one file a subject under tests/suite, one `mod` line each.
+//! The one integration binary: a file a topic below `suite/`, shared helpers below `support/`.
 
-#[path = "suite/config_layers.rs"]
-mod config_layers;
-#[path = "suite/prompt_blocks.rs"]
-mod prompt_blocks;
+#[path = "suite"]
+mod suite {
+    mod config_layers;
+    mod house;
+    mod prompt_blocks;
+}
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
 #[expect(

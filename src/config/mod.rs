@@ -24,6 +24,6 @@ pub use load::{Loaded, load};
 pub use path::{DottedPath, PathError, join};
 pub use paths::Paths;
 pub use profile::names as profile_names;
-pub use suggest::{nearest, nearest_key};
+pub use suggest::nearest_key;
 pub use validate::{shown, valid_part, validate};
 pub use value::merge;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::error::ConfigError;
 use super::layers::Config;
-use super::suggest::nearest;
 use super::value;
+use crate::nearest::nearest;
 
 /// What belongs to one server and must not go to another: dropped from `llm_config` under a profile that names a
 /// server of its own.

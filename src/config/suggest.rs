@@ -2,6 +2,7 @@
 
 use super::path::join;
 use super::schema;
+use crate::nearest::nearest;
 
 /// The key that was probably meant by `segments`, as a dotted path; `None` where nothing is near.
 ///
@@ -35,25 +36,6 @@ pub fn nearest_key<S: AsRef<str>>(segments: &[S]) -> Option<String> {
         return Some(row.path.to_owned());
     }
     nearest(&join(&segments), schema::rows().map(|row| row.path)).map(str::to_owned)
-}
-
-/// The one of `names` nearest to `name` by spelling, if it is near enough to be meant: a slip or two, or one is the
-/// beginning of the other.
-#[must_use]
-pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let folded = name.to_lowercase().replace('-', "_");
-    let allowed = (folded.chars().count() / 3).clamp(1, 4);
-    names
-        .into_iter()
-        .filter_map(|candidate| {
-            let other = candidate.to_lowercase().replace('-', "_");
-            let distance = strsim::damerau_levenshtein(&folded, &other);
-            let begins =
-                distance <= 5 && folded.len() >= 4 && (other.starts_with(&folded) || folded.starts_with(&other));
-            (distance <= allowed || begins).then_some((distance, candidate))
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
