@@ -3,6 +3,7 @@
 pub mod cancel;
 pub mod error;
 pub mod message;
+pub mod persistence;
 pub mod role;
 
 #[cfg(test)]
