@@ -5,6 +5,7 @@ pub mod config;
 pub mod error;
 pub mod message;
 pub mod nearest;
+pub mod persistence;
 pub mod prompt;
 pub mod protocol;
 pub mod role;

@@ -4,8 +4,12 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
     reason = "helpers of tests fail as tests do; clippy.toml only knows the test functions themselves"
 )]
+
+mod support;
 
 #[path = "suite"]
 mod suite {
@@ -15,6 +19,8 @@ mod suite {
     mod config_merge;
     mod house;
     mod prompt_blocks;
+    mod store_basics;
+    mod store_trouble;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
