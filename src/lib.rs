@@ -3,7 +3,9 @@
 pub mod cancel;
 pub mod error;
 pub mod message;
+pub mod process;
 pub mod role;
+pub mod tool;
 
 #[cfg(test)]
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

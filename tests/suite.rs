@@ -1,4 +1,12 @@
-//! t
+//! Every integration test in one binary: one file a subject under tests/suite, one `mod` line each.
+
+#[path = "suite/process_bash.rs"]
+mod process_bash;
+#[path = "support/tools.rs"]
+mod support_tools;
+#[path = "suite/tool_files.rs"]
+mod tool_files;
+
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
 #[expect(
     unsafe_code,
