@@ -6,9 +6,11 @@ pub mod error;
 pub mod message;
 pub mod nearest;
 pub mod persistence;
+pub mod process;
 pub mod prompt;
 pub mod protocol;
 pub mod role;
+pub mod tool;
 
 #[cfg(test)]
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

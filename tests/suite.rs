@@ -18,9 +18,11 @@ mod suite {
     mod config_layers;
     mod config_merge;
     mod house;
+    mod process_bash;
     mod prompt_blocks;
     mod store_basics;
     mod store_trouble;
+    mod tool_files;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
