@@ -7,6 +7,8 @@
     reason = "helpers of tests fail as tests do; clippy.toml only knows the test functions themselves"
 )]
 
+#[path = "suite/command_user.rs"]
+mod command_user;
 #[path = "suite/config_code.rs"]
 mod config_code;
 #[path = "suite/config_docs.rs"]
