@@ -1,6 +1,8 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
 
 pub mod cancel;
+pub mod command;
+pub mod completion;
 pub mod config;
 pub mod error;
 pub mod message;

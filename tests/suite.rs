@@ -13,6 +13,7 @@ mod support;
 
 #[path = "suite"]
 mod suite {
+    mod command_user;
     mod config_code;
     mod config_docs;
     mod config_layers;

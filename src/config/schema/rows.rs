@@ -52,6 +52,13 @@ const GENERAL: Section = Section {
         )
         .at_use(Int(20_000))
         .example("40000"),
+        row(
+            "prompt.attachment_chars",
+            Kind::Integer(1),
+            "How many characters all files attached to one prompt by `@path` may have together; what is left out is told.",
+        )
+        .at_use(Int(60_000))
+        .example("20000"),
         row("services", Kind::Free, "Options for single services, a table each, as `services.<service>`.")
             .file_only()
             .example(r#"{"tool": {"web_search": {"max_results": 5}}}"#),
