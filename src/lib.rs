@@ -13,6 +13,7 @@ pub mod prompt;
 pub mod protocol;
 pub mod role;
 pub mod tool;
+pub mod ui;
 
 #[cfg(test)]
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
