@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod error;
+pub mod llm;
 pub mod message;
 pub mod role;
 

@@ -1,4 +1,19 @@
-//! t
+//! All integration tests, in one binary: it links once, and tests share their helpers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and may print what it measured; clippy's own exception covers only the bodies of test functions"
+)]
+
+mod support;
+
+mod suite {
+    mod llm_client;
+}
+
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
 #[expect(
     unsafe_code,

@@ -1,0 +1,6 @@
+//! Helpers of the tests.
+#![allow(dead_code, reason = "each test uses some of the helpers")]
+
+pub mod answers;
+pub mod gates;
+pub mod mock_server;
