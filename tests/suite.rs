@@ -25,6 +25,7 @@ mod suite {
     mod store_basics;
     mod store_trouble;
     mod tool_files;
+    mod ui_screen;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
