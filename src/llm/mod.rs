@@ -13,6 +13,7 @@ mod assembly;
 mod calls;
 mod chunk;
 mod client;
+mod demo;
 mod failure;
 mod fences;
 mod finish;
@@ -37,11 +38,12 @@ pub mod usage;
 mod words;
 
 pub use client::Client;
+pub use demo::{DEMO_MODEL, DemoProvider};
 pub use provider::{
     BoxFuture, ChatRequest, ChatResponse, FinishReason, IncompleteCall, IncompleteReason, LlmFailure, Provider,
     RequestParams, StreamEvent,
 };
 pub use quirks::Quirks;
-pub use retry::{EmptyRetryPolicy, Retries, RetryNotice, RetryPolicy};
+pub use retry::{EmptyRetryPolicy, Retries, RetryNotice, RetryPolicy, random};
 pub use secret::Secret;
 pub use settings::{ClientConfig, ProxySettings, Timeouts};

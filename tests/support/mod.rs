@@ -5,3 +5,4 @@ pub mod answers;
 pub mod gates;
 pub mod mock_server;
 pub mod store;
+pub mod tools;
