@@ -13,13 +13,17 @@ mod support;
 
 #[path = "suite"]
 mod suite {
+    mod cancelling;
     mod command_user;
     mod config_code;
     mod config_docs;
     mod config_layers;
     mod config_merge;
+    mod demo;
+    mod exec_cli;
     mod house;
     mod llm_client;
+    mod main_job;
     mod process_bash;
     mod prompt_blocks;
     mod store_basics;

@@ -3,6 +3,7 @@
 
 pub mod answers;
 pub mod gates;
+pub mod home;
 pub mod mock_server;
 pub mod store;
 pub mod tools;
