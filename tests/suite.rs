@@ -11,6 +11,7 @@
 mod support;
 
 mod suite {
+    mod llm_cases;
     mod llm_client;
 }
 

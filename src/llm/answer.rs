@@ -37,6 +37,15 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// One limit for everything.
+    pub fn whole(limit: Duration) -> Self {
+        Self {
+            headers: limit,
+            stall: None,
+            quiet: limit,
+        }
+    }
+
     pub fn new(timeouts: &Timeouts, stream: bool) -> Self {
         if stream {
             Self {

@@ -89,6 +89,15 @@ impl Client {
         format!("{model}@{}", self.endpoint.host)
     }
 
+    pub(crate) fn models_url(&self) -> &Url {
+        &self.endpoint.models
+    }
+
+    /// The headers of each request.
+    pub(crate) fn headers(&self, model: &str) -> Result<HeaderMap, AgentError> {
+        http::headers(&self.config, self.quirks(model).key_header)
+    }
+
     fn http(&self) -> Result<&reqwest::Client, AgentError> {
         self.http
             .get_or_init(|| http::build(&self.config, &self.endpoint))
@@ -180,14 +189,14 @@ impl Client {
                             "set the address of the model server to the one it redirects to, if you trust it",
                         );
                         fault.data.insert("status".to_owned(), status.as_u16().into());
-                        return Err(self.fail(fault).into());
+                        return Err(self.failed(fault));
                     }
                 }
             }
             return Err(self.refusal(response, cancel).await);
         }
         let fault = Fault::new(Code::NotFound, "it redirects in a circle");
-        Err(self.fail(fault).into())
+        Err(self.failed(fault))
     }
 
     async fn send(
@@ -217,7 +226,7 @@ impl Client {
                 biased;
                 () = cancel.cancelled() => return Err(AgentError::cancelled("llm").into()),
                 response = &mut sending => {
-                    return response.map_err(|error| self.fail(answer::transport(&error, "the request")).into());
+                    return response.map_err(|error| self.failed(answer::transport(&error, "the request")));
                 }
                 () = tokio::time::sleep_until(wake) => Instant::now(),
             };
@@ -226,11 +235,11 @@ impl Client {
                 .is_some_and(|deadline| timed >= deadline.into())
             {
                 let detail = format!("the request was not taken within {}", answer::seconds(send_limit));
-                return Err(self.fail(Fault::new(Code::Timeout, detail)).into());
+                return Err(self.failed(Fault::new(Code::Timeout, detail)));
             }
             if timed >= begun + limits.headers {
                 let detail = format!("no answer began within {}", answer::seconds(limits.headers));
-                return Err(self.fail(Fault::new(Code::Timeout, detail)).into());
+                return Err(self.failed(Fault::new(Code::Timeout, detail)));
             }
             let next = progress.deadline(send_limit).map_or(timed + send_limit, Instant::from);
             wake = next.min(begun + limits.headers);
@@ -267,7 +276,7 @@ impl Client {
         {
             fault.hint = Some(format!("{name} is left out from now on: try again"));
         }
-        self.fail(fault).into()
+        self.failed(fault)
     }
 
     /// Notes an optional member that the server refuses by name, so that the next request does without it.
@@ -309,6 +318,15 @@ impl Client {
             }
         }
         fault.into_error(&self.endpoint.server)
+    }
+
+    /// A failure before anything of an answer came.
+    pub(crate) fn failed(&self, fault: Fault) -> LlmFailure {
+        let retry_after = fault.retry_after;
+        LlmFailure {
+            retry_after,
+            ..LlmFailure::new(self.fail(fault))
+        }
     }
 
     fn failure(&self, broken: answer::Broken, served_by: &str) -> LlmFailure {

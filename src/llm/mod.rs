@@ -11,6 +11,7 @@
 mod answer;
 mod assembly;
 mod calls;
+pub mod catalogue;
 mod chunk;
 mod client;
 mod failure;
@@ -36,6 +37,7 @@ mod think;
 pub mod usage;
 mod words;
 
+pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
 pub use client::Client;
 pub use provider::{
     BoxFuture, ChatRequest, ChatResponse, FinishReason, IncompleteCall, IncompleteReason, LlmFailure, Provider,
