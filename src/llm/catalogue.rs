@@ -63,7 +63,11 @@ impl Catalogue {
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&ModelInfo> {
         let by_id = self.models.iter().find(|model| model.id == id);
-        by_id.or_else(|| self.models.iter().find(|model| model.aliases.iter().any(|alias| alias == id)))
+        by_id.or_else(|| {
+            self.models
+                .iter()
+                .find(|model| model.aliases.iter().any(|alias| alias == id))
+        })
     }
 
     /// How old the list is.
@@ -127,13 +131,20 @@ impl Client {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let limits = Limits::whole(LIST_WAIT);
         let url = self.models_url().clone();
-        let mut response = self.exchange(&Method::GET, &url, &headers, bytes::Bytes::new(), &limits, cancel).await?;
+        let mut response = self
+            .exchange(&Method::GET, &url, &headers, bytes::Bytes::new(), &limits, cancel)
+            .await?;
         let reading = async {
             let mut body = Vec::new();
             loop {
                 match response.chunk().await {
                     Ok(Some(bytes)) if body.len() + bytes.len() <= LONGEST_LIST => body.extend_from_slice(&bytes),
-                    Ok(Some(_)) => return Err(Fault::new(super::failure::Code::Unreadable, "its list of models is endless")),
+                    Ok(Some(_)) => {
+                        return Err(Fault::new(
+                            super::failure::Code::Unreadable,
+                            "its list of models is endless",
+                        ));
+                    }
                     Ok(None) => return Ok(body),
                     Err(error) => return Err(super::answer::transport(&error, "the list of models")),
                 }
@@ -141,7 +152,12 @@ impl Client {
         };
         let waited = cancel.run("llm", tokio::time::timeout(LIST_WAIT, reading)).await?;
         let body = waited
-            .unwrap_or_else(|_| Err(Fault::new(super::failure::Code::Timeout, "its list of models did not end")))
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    super::failure::Code::Timeout,
+                    "its list of models did not end",
+                ))
+            })
             .map_err(|fault| self.failed(fault))?;
         let text = String::from_utf8_lossy(&body);
         let value: Value = json::parse(text.trim()).unwrap_or_default();
@@ -192,15 +208,26 @@ pub fn parse(value: &Value) -> Option<Vec<ModelInfo>> {
 
 fn model(entry: &Value) -> Option<ModelInfo> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let id = entry.as_str().or_else(|| text("id")).or_else(|| text("model")).or_else(|| text("name"))?;
+    let id = entry
+        .as_str()
+        .or_else(|| text("id"))
+        .or_else(|| text("model"))
+        .or_else(|| text("name"))?;
     let count = |value: Option<&Value>| value.and_then(number).filter(|count| *count > 0);
     let top = |key: &str| count(entry.get(key));
     let nested = |outer: &str, key: &str| count(entry.get(outer).and_then(|inner| inner.get(key)));
     // What is in use, then what is told, then what the model could take at best.
     let in_use = nested("meta", "n_ctx").or_else(|| top("loaded_context_length"));
-    let told = ["max_model_len", "context_length", "context_window", "max_input_tokens", "inputTokenLimit", "max_context_length"]
-        .iter()
-        .find_map(|key| top(key));
+    let told = [
+        "max_model_len",
+        "context_length",
+        "context_window",
+        "max_input_tokens",
+        "inputTokenLimit",
+        "max_context_length",
+    ]
+    .iter()
+    .find_map(|key| top(key));
     let provider = nested("top_provider", "context_length");
     let told = match (told, provider) {
         (Some(told), Some(provider)) => Some(told.min(provider)),
@@ -210,7 +237,10 @@ fn model(entry: &Value) -> Option<ModelInfo> {
     let parameters = entry.get("supported_parameters").and_then(Value::as_array);
     Some(ModelInfo {
         id: id.to_owned(),
-        name: text("name").or_else(|| text("display_name")).filter(|name| *name != id).map(str::to_owned),
+        name: text("name")
+            .or_else(|| text("display_name"))
+            .filter(|name| *name != id)
+            .map(str::to_owned),
         aliases: entry
             .get("aliases")
             .and_then(Value::as_array)
@@ -219,8 +249,11 @@ fn model(entry: &Value) -> Option<ModelInfo> {
             .filter_map(|alias| alias.as_str().map(str::to_owned))
             .collect(),
         context_length: in_use.or(told).or_else(|| nested("meta", "n_ctx_train")),
-        max_output_tokens: nested("top_provider", "max_completion_tokens")
-            .or_else(|| ["max_completion_tokens", "max_output_tokens", "outputTokenLimit"].iter().find_map(|key| top(key))),
+        max_output_tokens: nested("top_provider", "max_completion_tokens").or_else(|| {
+            ["max_completion_tokens", "max_output_tokens", "outputTokenLimit"]
+                .iter()
+                .find_map(|key| top(key))
+        }),
         tools: capabilities
             .and_then(|known| known.get("function_calling"))
             .and_then(Value::as_bool)
@@ -253,7 +286,8 @@ mod tests {
 
     #[test]
     fn lists_in_all_forms() {
-        let ids = |value: Value| parse(&value).map(|models| models.into_iter().map(|model| model.id).collect::<Vec<_>>());
+        let ids =
+            |value: Value| parse(&value).map(|models| models.into_iter().map(|model| model.id).collect::<Vec<_>>());
         let one = Some(vec!["a".to_owned()]);
         assert_eq!(ids(json!({"data": [{"id": "a"}]})), one);
         assert_eq!(ids(json!([{"id": "a"}, {"id": "a"}, 7, {}])), one);
@@ -267,7 +301,8 @@ mod tests {
     #[test]
     fn prices_are_for_a_million_tokens() {
         let price = |value: Value| model(&json!({"id": "a", "pricing": value})).unwrap().price;
-        let openrouter = price(json!({"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"})).unwrap();
+        let openrouter =
+            price(json!({"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"})).unwrap();
         assert!((openrouter.prompt - 3.0).abs() < 1e-9 && (openrouter.cached.unwrap() - 0.3).abs() < 1e-9);
         let together = price(json!({"input": 0.2, "output": 0.6})).unwrap();
         assert!((together.completion - 0.6).abs() < 1e-9);

@@ -33,6 +33,8 @@ mod secret;
 mod send;
 mod settings;
 pub mod sse;
+mod text_calls;
+mod text_forms;
 mod think;
 pub mod usage;
 mod words;

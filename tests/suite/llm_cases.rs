@@ -28,11 +28,23 @@ fn all_cases_are_here() {
     }
     println!("{COUNT} cases: {kinds:?}");
     let known: HashSet<&str> = KINDS.iter().copied().collect();
-    assert!(kinds.keys().all(|kind| known.contains(kind.as_str())), "a kind has no test: {kinds:?}");
+    assert!(
+        kinds.keys().all(|kind| known.contains(kind.as_str())),
+        "a kind has no test: {kinds:?}"
+    );
 }
 
 const KINDS: [&str; 10] = [
-    "framing", "shape", "tool_call", "reasoning", "usage", "finish", "http_error", "stream_error", "transport", "models",
+    "framing",
+    "shape",
+    "tool_call",
+    "reasoning",
+    "usage",
+    "finish",
+    "http_error",
+    "stream_error",
+    "transport",
+    "models",
 ];
 
 macro_rules! kinds {
@@ -57,10 +69,15 @@ kinds! {
 }
 
 async fn run(kinds: &[&str]) {
-    let chosen: Vec<Case> = cases().into_iter().filter(|case| kinds.contains(&case.0["kind"].as_str().unwrap())).collect();
+    let chosen: Vec<Case> = cases()
+        .into_iter()
+        .filter(|case| kinds.contains(&case.0["kind"].as_str().unwrap()))
+        .collect();
     assert!(!chosen.is_empty());
     let count = chosen.len();
-    let running = chosen.into_iter().map(|case| tokio::spawn(async move { (case.id().to_owned(), play(&case).await) }));
+    let running = chosen
+        .into_iter()
+        .map(|case| tokio::spawn(async move { (case.id().to_owned(), play(&case).await) }));
     let mut failed = Vec::new();
     for task in running.collect::<Vec<_>>() {
         let (id, problems) = task.await.unwrap();
@@ -68,7 +85,12 @@ async fn run(kinds: &[&str]) {
             failed.push(format!("{id}:\n    {}", problems.join("\n    ")));
         }
     }
-    assert!(failed.is_empty(), "{} of {count} cases failed\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {count} cases failed\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
 }
 
 /// Plays a case; what differs from its expectation.
@@ -97,7 +119,9 @@ async fn play(case: &Case) -> Vec<String> {
         compare_events(&outcome, &events, &mut problems);
     }
     if let Some(limit) = case.timing("must_end_within_ms") {
-        problems.check("time", begun.elapsed() <= limit, || format!("{:?} > {limit:?}", begun.elapsed()));
+        problems.check("time", begun.elapsed() <= limit, || {
+            format!("{:?} > {limit:?}", begun.elapsed())
+        });
     }
     problems.0
 }
@@ -148,8 +172,15 @@ fn compare(
         Some(repeat) => repeated(repeat),
         None => expect["text"].as_str().unwrap().to_owned(),
     };
-    problems.check("text", text == exact || is_one_of(expect, "text_any", &json!(text)), || format!("{text:?}"));
-    let reasoning = message.reasoning.as_ref().map_or("", |reasoning| reasoning.text.as_str());
+    problems.check(
+        "text",
+        text == exact || is_one_of(expect, "text_any", &json!(text)),
+        || format!("{text:?}"),
+    );
+    let reasoning = message
+        .reasoning
+        .as_ref()
+        .map_or("", |reasoning| reasoning.text.as_str());
     let good = expect["reasoning"] == reasoning || is_one_of(expect, "reasoning_any", &json!(reasoning));
     problems.check("reasoning", good, || format!("{reasoning:?}"));
     compare_calls(expect, response, problems);
@@ -161,13 +192,19 @@ fn compare(
     let good = expect["finish"] == finish || is_one_of(expect, "finish_any", &finish);
     problems.check("finish", good, || finish.to_string());
     if let Some(raw) = expect.get("finish_raw") {
-        problems.check("finish_raw", json!(response.finish_raw) == *raw, || format!("{:?}", response.finish_raw));
+        problems.check("finish_raw", json!(response.finish_raw) == *raw, || {
+            format!("{:?}", response.finish_raw)
+        });
     }
     if let Some(refusal) = expect.get("refusal") {
-        problems.check("refusal", json!(response.refusal) == *refusal, || format!("{:?}", response.refusal));
+        problems.check("refusal", json!(response.refusal) == *refusal, || {
+            format!("{:?}", response.refusal)
+        });
     }
     if let Some(empty) = expect.get("empty_answer") {
-        problems.check("empty_answer", json!(response.is_empty()) == *empty, || response.is_empty().to_string());
+        problems.check("empty_answer", json!(response.is_empty()) == *empty, || {
+            response.is_empty().to_string()
+        });
     }
     compare_usage(expect, response, problems);
     match (outcome, expect.get("error")) {
@@ -182,7 +219,10 @@ fn compare(
 }
 
 fn is_one_of(expect: &Value, key: &str, value: &Value) -> bool {
-    expect.get(key).and_then(Value::as_array).is_some_and(|list| list.contains(value))
+    expect
+        .get(key)
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.contains(value))
 }
 
 fn compare_calls(expect: &Value, response: &ChatResponse, problems: &mut Problems) {
@@ -215,7 +255,9 @@ fn compare_calls(expect: &Value, response: &ChatResponse, problems: &mut Problem
     let wanted = expect.get("incomplete_tool_calls").cloned().unwrap_or(json!([]));
     // Where a case lets none run, what was not run is reported as incomplete.
     let free = any.is_some() && calls.is_empty() && expect["tool_calls"] != json!([]);
-    problems.check("incomplete_tool_calls", free || json!(incomplete) == wanted, || format!("{incomplete:?}"));
+    problems.check("incomplete_tool_calls", free || json!(incomplete) == wanted, || {
+        format!("{incomplete:?}")
+    });
 }
 
 fn compare_usage(expect: &Value, response: &ChatResponse, problems: &mut Problems) {
@@ -226,9 +268,15 @@ fn compare_usage(expect: &Value, response: &ChatResponse, problems: &mut Problem
         (Value::Object(members), Some(usage)) => {
             let mut known = serde_json::to_value(usage).unwrap();
             known["total_tokens"] = json!(usage.total_tokens());
-            members.iter().all(|(key, value)| known.get(key).is_some_and(|known| {
-                known == value || known.as_f64().zip(value.as_f64()).is_some_and(|(a, b)| (a - b).abs() < 1e-12)
-            }))
+            members.iter().all(|(key, value)| {
+                known.get(key).is_some_and(|known| {
+                    known == value
+                        || known
+                            .as_f64()
+                            .zip(value.as_f64())
+                            .is_some_and(|(a, b)| (a - b).abs() < 1e-12)
+                })
+            })
         }
         _ => false,
     };
@@ -248,9 +296,23 @@ fn compare_error(expect: &Value, error: &Value, failure: &LlmFailure, problems: 
     let any = expect.get("error_kind_any").and_then(Value::as_array);
     let good = ours(&error["kind"]) == code || any.is_some_and(|list| list.iter().any(|kind| ours(kind) == code));
     problems.check("error code", good, || format!("{:?}", failure.error));
-    let transport = ["connection", "timeout", "server", "overloaded", "rate_limit", "quota", "auth"];
-    let kind = if transport.contains(&code) { ErrorKind::Transport } else { ErrorKind::Protocol };
-    problems.check("error kind", failure.error.kind == kind, || format!("{:?}", failure.error));
+    let transport = [
+        "connection",
+        "timeout",
+        "server",
+        "overloaded",
+        "rate_limit",
+        "quota",
+        "auth",
+    ];
+    let kind = if transport.contains(&code) {
+        ErrorKind::Transport
+    } else {
+        ErrorKind::Protocol
+    };
+    problems.check("error kind", failure.error.kind == kind, || {
+        format!("{:?}", failure.error)
+    });
     let retryable = json!(failure.error.retryable);
     let good = error["retryable"] == retryable || is_one_of(expect, "retryable_any", &retryable);
     problems.check("retryable", good, || format!("{:?}", failure.error));
@@ -268,7 +330,11 @@ fn compare_error(expect: &Value, error: &Value, failure: &LlmFailure, problems: 
     if let Some(part) = expect["message_lacks"].as_str() {
         problems.check("message", !shown.to_lowercase().contains(part), || shown.clone());
     }
-    problems.check("message's form", shown.ends_with(['.', '!', '?', '…']) && !shown.contains("  ("), || shown.clone());
+    problems.check(
+        "message's form",
+        shown.ends_with(['.', '!', '?', '…']) && !shown.contains("  ("),
+        || shown.clone(),
+    );
     if let Some(context) = expect["context"].as_object() {
         let data = failure.error.data.as_deref().cloned().unwrap_or_default();
         let good = context.iter().all(|(key, value)| data.get(key) == Some(value));
@@ -279,9 +345,20 @@ fn compare_error(expect: &Value, error: &Value, failure: &LlmFailure, problems: 
 /// What must go back stands unchanged in the next request.
 fn compare_echo(echo: &Value, message: &Message, tools: &[ToolDefinition], problems: &mut Problems) {
     let mut messages = vec![Message::user("Go."), message.clone()];
-    messages.extend(message.tool_calls.iter().map(|call| Message::tool(&call.id, &call.name, "done")));
+    messages.extend(
+        message
+            .tool_calls
+            .iter()
+            .map(|call| Message::tool(&call.id, &call.name, "done")),
+    );
     let params = RequestParams::default();
-    let request = ChatRequest { model: "demo-1", messages: &messages, tools, params: &params, stream: true };
+    let request = ChatRequest {
+        model: "demo-1",
+        messages: &messages,
+        tools,
+        params: &params,
+        stream: true,
+    };
     let served_by = message.served_by.as_deref().unwrap();
     let body = request::body(&request, &Quirks::default(), served_by, 0).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -309,10 +386,14 @@ fn compare_events(outcome: &Result<ChatResponse, LlmFailure>, events: &[StreamEv
         Err(failure) => failure.partial.as_deref(),
     };
     let content = response.map_or("", |response| response.message.content.as_str());
-    problems.check("text events", text == content, || format!("{text:?} against {content:?}"));
+    problems.check("text events", text == content, || {
+        format!("{text:?} against {content:?}")
+    });
     let reasoning = response.and_then(|response| response.message.reasoning.as_ref());
     let reasoning = reasoning.map_or("", |reasoning| reasoning.text.as_str());
-    problems.check("thinking events", thoughts == reasoning, || format!("{thoughts:?} against {reasoning:?}"));
+    problems.check("thinking events", thoughts == reasoning, || {
+        format!("{thoughts:?} against {reasoning:?}")
+    });
     let calls = response.map_or(0, |response| {
         let named = response.incomplete_calls.iter().filter(|call| call.name.is_some());
         response.message.tool_calls.len() + named.count()

@@ -19,7 +19,10 @@ pub struct Case(pub Value);
 /// All fixtures, by id.
 pub fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llm_quirks/cases");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     let read = |path| Case(serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap());
@@ -29,14 +32,22 @@ pub fn cases() -> Vec<Case> {
 /// The fixture called `id`.
 #[track_caller]
 pub fn case(id: &str) -> Case {
-    cases().into_iter().find(|case| case.id() == id).unwrap_or_else(|| panic!("no case {id}"))
+    cases()
+        .into_iter()
+        .find(|case| case.id() == id)
+        .unwrap_or_else(|| panic!("no case {id}"))
 }
 
 /// The tools that cases offer.
 pub fn tools(names: &Value) -> Vec<ToolDefinition> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llm_quirks/tools.json");
     let all: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let wanted: Vec<&str> = names.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let wanted: Vec<&str> = names
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     all.iter()
         .map(|tool| serde_json::from_value::<ToolDefinition>(tool["function"].clone()).unwrap())
         .filter(|tool| wanted.contains(&tool.name.as_str()))
@@ -121,7 +132,9 @@ fn fill(text: &str) -> String {
     let now = SystemTime::now();
     let epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     while let Some(at) = rest.find("{{") {
-        let Some(end) = rest[at..].find("}}").map(|end| at + end) else { break };
+        let Some(end) = rest[at..].find("}}").map(|end| at + end) else {
+            break;
+        };
         let filled = rest[at + 2..end].split_once('+').and_then(|(kind, number)| {
             let number: u64 = number.parse().ok()?;
             Some(match kind {
