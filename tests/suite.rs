@@ -13,6 +13,7 @@ mod support;
 mod suite {
     mod llm_cases;
     mod llm_client;
+    mod llm_history;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

@@ -5,3 +5,4 @@ pub mod answers;
 pub mod gates;
 pub mod mock_server;
 pub mod quirk_cases;
+pub mod strict;
