@@ -12,8 +12,10 @@ mod support;
 
 mod suite {
     mod llm_cases;
+    mod llm_cassette;
     mod llm_client;
     mod llm_history;
+    mod llm_retry;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

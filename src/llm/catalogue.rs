@@ -130,10 +130,11 @@ impl Client {
         let mut headers = self.headers("")?;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let limits = Limits::whole(LIST_WAIT);
-        let url = self.models_url().clone();
-        let mut response = self
-            .exchange(&Method::GET, &url, &headers, bytes::Bytes::new(), &limits, cancel)
-            .await?;
+        let outgoing = self.outgoing(Method::GET, self.models_url(), headers, bytes::Bytes::new(), &limits)?;
+        let mut response = outgoing
+            .exchange(None, cancel)
+            .await
+            .map_err(|none| self.no_answer(none))?;
         let reading = async {
             let mut body = Vec::new();
             loop {

@@ -88,14 +88,21 @@ fn calling(text: &str, calls: Vec<ToolCall>) -> Message {
 /// A round with everything a server may want back.
 fn rich_round() -> Vec<Message> {
     let mut first = call("call_1", "{}");
-    first.extra.insert("extra_content".to_owned(), json!({"google": {"thought_signature": SIGNATURE}}));
+    first.extra.insert(
+        "extra_content".to_owned(),
+        json!({"google": {"thought_signature": SIGNATURE}}),
+    );
     let mut assistant = calling("Looking.", vec![first, call("call_2", "{\"at\":1}")]);
     assistant.reasoning = Some(Reasoning {
         text: "Count the lamps first.".to_owned(),
         field: "reasoning_content".to_owned(),
         details: wanted_details().as_array().unwrap().clone(),
     });
-    vec![assistant, Message::tool("call_1", "look", "a"), Message::tool("call_2", "look", "b")]
+    vec![
+        assistant,
+        Message::tool("call_1", "look", "a"),
+        Message::tool("call_2", "look", "b"),
+    ]
 }
 
 /// A transcript that breaks the rule unless something is done about it.
@@ -119,7 +126,13 @@ fn hard(rule: &str) -> Vec<Message> {
         "alternate" => {
             messages.push(Message::user("Go on."));
             messages.extend(rich_round());
-            messages.extend([Message::user("Now?"), Message::assistant("So."), Message::assistant("And so."), Message::system("Late."), Message::user("?")]);
+            messages.extend([
+                Message::user("Now?"),
+                Message::assistant("So."),
+                Message::assistant("And so."),
+                Message::system("Late."),
+                Message::user("?"),
+            ]);
         }
         _ => {
             messages.extend(rich_round());
@@ -142,7 +155,10 @@ fn each_rule_takes_what_its_row_makes_and_refuses_what_others_make() {
             "signature_back" | "reasoning_details_back" => body(&messages, &Quirks::named("no-extra-fields").unwrap()),
             _ => body(&messages, &Quirks::default()),
         };
-        assert!(refuses(rule, &control).is_some(), "{rule} takes the control too: {control}");
+        assert!(
+            refuses(rule, &control).is_some(),
+            "{rule} takes the control too: {control}"
+        );
     }
 }
 
@@ -155,7 +171,9 @@ fn halves_of_characters_that_a_server_sent_do_not_go_back() {
     ];
     // The arguments are JSON inside a JSON string: what the server decodes twice must be whole, too.
     let body: Value = serde_json::from_str(&body(&messages, &Quirks::default())).unwrap();
-    let arguments = body["messages"][1]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
+    let arguments = body["messages"][1]["tool_calls"][0]["function"]["arguments"]
+        .as_str()
+        .unwrap();
     assert_eq!(refuses("surrogates", arguments), None, "{arguments}");
     assert!(refuses("surrogates", "{\"text\":\"\\ud83d\"}").is_some());
 }
@@ -167,8 +185,14 @@ fn repairs_are_told_and_the_transcript_is_not_touched() {
     let repairs = check(&messages);
     assert_eq!(messages, before);
     for expected in [
-        Repair::BrokenArguments { at: 2, call_id: "a".to_owned() },
-        Repair::MissingResult { at: 2, call_id: "a".to_owned() },
+        Repair::BrokenArguments {
+            at: 2,
+            call_id: "a".to_owned(),
+        },
+        Repair::MissingResult {
+            at: 2,
+            call_id: "a".to_owned(),
+        },
         Repair::MovedResult { at: 4 },
         Repair::OrphanResult { at: 5 },
         Repair::EmptyMessage { at: 6 },
@@ -183,8 +207,13 @@ fn repairs_are_told_and_the_transcript_is_not_touched() {
 #[test]
 fn broken_arguments_stay_readable_for_the_model() {
     let body: Value = serde_json::from_str(&body(&hard("openai"), &Quirks::default())).unwrap();
-    let arguments = body["messages"][2]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), json!({"malformed_arguments": "{\"cut"}));
+    let arguments = body["messages"][2]["tool_calls"][0]["function"]["arguments"]
+        .as_str()
+        .unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(arguments).unwrap(),
+        json!({"malformed_arguments": "{\"cut"})
+    );
 }
 
 #[test]
@@ -201,7 +230,10 @@ fn signatures_of_another_model_stay_here() {
 
 #[test]
 fn the_cache_marks_stand_on_the_system_and_the_last_message_only() {
-    let quirks = Quirks { cache_control: true, ..Quirks::default() };
+    let quirks = Quirks {
+        cache_control: true,
+        ..Quirks::default()
+    };
     let mut messages = vec![Message::system("s"), Message::user("u")];
     let first = body(&messages, &quirks);
     messages.extend(rich_round());
@@ -221,28 +253,33 @@ fn any_message() -> impl Strategy<Value = Message> {
     let arguments = prop::sample::select(vec!["{}", "", "{\"a\":1}", "{\"a", "[1]", "{\"a\":\"\\ud83d\"}", "no"]);
     let names = prop::sample::select(vec!["look", "", "bad name.x", "ünï"]);
     let calls = prop::collection::vec((ids.clone(), arguments, names), 0..4);
-    let thoughts = prop::option::of(("[ab]{0,2}", prop::sample::select(vec!["reasoning_content", "reasoning", ""])));
-    (0..6u8, text, calls, ids, thoughts, any::<bool>()).prop_map(|(kind, text, calls, id, thoughts, extra)| match kind {
-        0 => Message::system(text),
-        1 | 2 => Message::user(text),
-        3 => Message::tool(id, "look", text),
-        _ => {
-            let calls = calls.into_iter().map(|(id, arguments, name)| ToolCall {
-                name: name.to_owned(),
-                ..call(id, arguments)
-            });
-            let mut message = calling(text, calls.collect());
-            message.reasoning = thoughts.map(|(text, field)| Reasoning {
-                text,
-                field: field.to_owned(),
-                details: Vec::new(),
-            });
-            if extra {
-                message.extra.insert("extra_content".to_owned(), json!({"x": 1}));
+    let thoughts = prop::option::of((
+        "[ab]{0,2}",
+        prop::sample::select(vec!["reasoning_content", "reasoning", ""]),
+    ));
+    (0..6u8, text, calls, ids, thoughts, any::<bool>()).prop_map(
+        |(kind, text, calls, id, thoughts, extra)| match kind {
+            0 => Message::system(text),
+            1 | 2 => Message::user(text),
+            3 => Message::tool(id, "look", text),
+            _ => {
+                let calls = calls.into_iter().map(|(id, arguments, name)| ToolCall {
+                    name: name.to_owned(),
+                    ..call(id, arguments)
+                });
+                let mut message = calling(text, calls.collect());
+                message.reasoning = thoughts.map(|(text, field)| Reasoning {
+                    text,
+                    field: field.to_owned(),
+                    details: Vec::new(),
+                });
+                if extra {
+                    message.extra.insert("extra_content".to_owned(), json!({"x": 1}));
+                }
+                message
             }
-            message
-        }
-    })
+        },
+    )
 }
 
 proptest! {

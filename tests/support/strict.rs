@@ -1,6 +1,5 @@
 //! What picky servers refuse in a request: ten rules, each of which names what is wrong.
 
-
 use serde_json::{Map, Value, json};
 
 /// The names of all rules.
@@ -35,17 +34,27 @@ pub fn refuses(rule: &str, body: &str) -> Option<String> {
         Ok(body) => body,
         Err(error) => return Some(format!("unreadable request: {error}")),
     };
-    let messages: Vec<&Map<String, Value>> = body["messages"].as_array().into_iter().flatten().filter_map(Value::as_object).collect();
+    let messages: Vec<&Map<String, Value>> = body["messages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .collect();
     match rule {
         "openai" => common(&messages),
         "mistral" => mistral(&messages).or_else(|| common(&messages)),
         "alternate" => alternate(&messages),
         "one_system" => {
-            let count = messages.iter().filter(|message| matches!(role(message), "system" | "developer")).count();
+            let count = messages
+                .iter()
+                .filter(|message| matches!(role(message), "system" | "developer"))
+                .count();
             (count > 1).then(|| format!("{count} system messages; at most one is taken"))
         }
         "reasoning_back" => each(&messages, |message| {
-            let lacks = role(message) == "assistant" && !calls(message).is_empty() && !is_truthy(message.get("reasoning_content"));
+            let lacks = role(message) == "assistant"
+                && !calls(message).is_empty()
+                && !is_truthy(message.get("reasoning_content"));
             lacks.then(|| "reasoning_content must be sent back with tool calls".to_owned())
         }),
         "no_extra_fields" => each(&messages, |message| {
@@ -63,7 +72,13 @@ pub fn refuses(rule: &str, body: &str) -> Option<String> {
             bad.then(|| "reasoning_details changed or missing".to_owned())
         }),
         "old_params" => [
-            "stream_options", "parallel_tool_calls", "reasoning_effort", "max_completion_tokens", "service_tier", "store", "metadata",
+            "stream_options",
+            "parallel_tool_calls",
+            "reasoning_effort",
+            "max_completion_tokens",
+            "service_tier",
+            "store",
+            "metadata",
         ]
         .iter()
         .find(|key| body.get(**key).is_some())
@@ -73,7 +88,10 @@ pub fn refuses(rule: &str, body: &str) -> Option<String> {
 }
 
 fn each(messages: &[&Map<String, Value>], check: impl Fn(&Map<String, Value>) -> Option<String>) -> Option<String> {
-    messages.iter().enumerate().find_map(|(at, message)| check(message).map(|why| format!("messages[{at}]: {why}")))
+    messages
+        .iter()
+        .enumerate()
+        .find_map(|(at, message)| check(message).map(|why| format!("messages[{at}]: {why}")))
 }
 
 fn role(message: &Map<String, Value>) -> &str {
@@ -81,7 +99,10 @@ fn role(message: &Map<String, Value>) -> &str {
 }
 
 fn calls(message: &Map<String, Value>) -> &[Value] {
-    message.get("tool_calls").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    message
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn is_truthy(value: Option<&Value>) -> bool {
@@ -128,7 +149,9 @@ fn common(messages: &[&Map<String, Value>]) -> Option<String> {
             return Some(format!("messages[{at}]: tool_calls must not be an empty list"));
         }
         if role(message) == "assistant" && calls(message).is_empty() && !is_truthy(message.get("content")) {
-            return Some(format!("messages[{at}]: assistant message has neither content nor calls"));
+            return Some(format!(
+                "messages[{at}]: assistant message has neither content nor calls"
+            ));
         }
     }
     (!open.is_empty()).then(|| format!("calls {open:?} have no tool message"))
@@ -136,12 +159,16 @@ fn common(messages: &[&Map<String, Value>]) -> Option<String> {
 
 fn mistral(messages: &[&Map<String, Value>]) -> Option<String> {
     let nine = |id: Option<&Value>| {
-        id.and_then(Value::as_str).is_some_and(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        id.and_then(Value::as_str)
+            .is_some_and(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
     };
     let mut last = "";
     for (at, message) in messages.iter().enumerate() {
         if let Some(call) = calls(message).iter().find(|call| !nine(call.get("id"))) {
-            return Some(format!("messages[{at}]: call id must be nine of a-z A-Z 0-9, got {}", call["id"]));
+            return Some(format!(
+                "messages[{at}]: call id must be nine of a-z A-Z 0-9, got {}",
+                call["id"]
+            ));
         }
         if role(message) == "tool" && !nine(message.get("tool_call_id")) {
             return Some(format!("messages[{at}]: tool_call_id must be nine of a-z A-Z 0-9"));
@@ -186,7 +213,9 @@ fn has_lone_surrogate(json: &str) -> bool {
             continue;
         }
         match unit(at) {
-            Some(0xD800..=0xDBFF) if at + 12 <= bytes.len() && matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(0xD800..=0xDBFF) if at + 12 <= bytes.len() && matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => {
+                at += 12
+            }
             Some(0xD800..=0xDFFF) => return true,
             Some(_) => at += 6,
             None => at += 2,
