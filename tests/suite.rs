@@ -15,6 +15,7 @@ mod suite {
     mod llm_cassette;
     mod llm_client;
     mod llm_history;
+    mod llm_network;
     mod llm_retry;
 }
 
