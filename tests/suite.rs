@@ -22,7 +22,12 @@ mod suite {
     mod demo;
     mod exec_cli;
     mod house;
+    mod llm_cases;
+    mod llm_cassette;
     mod llm_client;
+    mod llm_history;
+    mod llm_network;
+    mod llm_retry;
     mod main_job;
     mod process_bash;
     mod prompt_blocks;

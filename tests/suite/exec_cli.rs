@@ -69,11 +69,7 @@ fn without_a_server_it_says_how_to_set_one_up() {
 fn a_bad_configuration_is_told_with_its_place() {
     let home = Home::new();
     home.configure_text("{\n  \"default_model\": \"x\",\n  oops\n}");
-    assert_fails(
-        &home.run(&["exec", "hello"]),
-        2,
-        &["agent_smith.json:3:3: "],
-    );
+    assert_fails(&home.run(&["exec", "hello"]), 2, &["agent_smith.json:3:3: "]);
     home.configure(&json!({"llm_config": {"api_ulr": "http://127.0.0.1:1/v1"}}));
     assert_fails(
         &home.run(&["exec", "hello"]),
