@@ -6,6 +6,8 @@ mod process_bash;
 mod support_tools;
 #[path = "suite/tool_files.rs"]
 mod tool_files;
+#[path = "suite/tool_jobs.rs"]
+mod tool_jobs;
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
 #[expect(
