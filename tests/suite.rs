@@ -34,6 +34,7 @@ mod suite {
     mod store_basics;
     mod store_trouble;
     mod tool_files;
+    mod tool_jobs;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
