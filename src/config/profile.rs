@@ -58,6 +58,13 @@ pub(super) fn apply(base: &Value, overlay: &Value) -> Value {
         for key in OF_THE_SERVER {
             value::remove(&mut effective, &["llm_config", key]);
         }
+        // A model of the same name on the other server: what it is told to send may be just as secret.
+        let models = effective
+            .pointer_mut("/llm_config/models")
+            .and_then(Value::as_object_mut);
+        for model in models.into_iter().flat_map(Map::values_mut) {
+            value::remove(model, &["extra_headers"]);
+        }
     }
     if value::get(overlay, &["default_model"]).is_some() {
         value::remove(&mut effective, &["models"]);
@@ -76,7 +83,8 @@ mod tests {
         let user = json!({
             "default_model": "big",
             "models": {"worker": "small"},
-            "llm_config": {"api_url": "https://a/v1", "api_key_env": "A_KEY", "extra_headers": {"X": "a"}, "timeout": 5},
+            "llm_config": {"api_url": "https://a/v1", "api_key_env": "A_KEY", "extra_headers": {"X": "a"}, "timeout": 5,
+                "models": {"tiny": {"extra_headers": {"X": "a"}, "temperature": 1}}},
             "profiles": {
                 "local": {"api_url": "http://b/v1", "default_model": "tiny"},
                 "slow": {"models": {"worker": "w2"}},
@@ -100,6 +108,8 @@ mod tests {
             "the key of another server"
         );
         assert_eq!(local.table("llm_config.extra_headers"), None);
+        let request = local.request_settings("tiny");
+        assert_eq!((request.extra_headers, request.temperature), (Vec::new(), Some(1.0)));
         assert!((local.f64("llm_config.timeout") - 5.0).abs() < f64::EPSILON);
         assert_eq!(local.opt_str("default_model"), Some("tiny"));
         assert_eq!(local.opt_str("models.worker"), None);

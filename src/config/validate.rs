@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error::{Origin, Problem, Violation};
 use super::path::join;
@@ -39,7 +39,7 @@ pub fn valid_part(root: &Value) -> Value {
     let mut valid = root.clone();
     for path in wrong {
         if path.is_empty() {
-            return Value::Object(serde_json::Map::new());
+            return Value::Object(Map::new());
         }
         super::value::remove(&mut valid, &path);
     }
@@ -49,7 +49,9 @@ pub fn valid_part(root: &Value) -> Value {
 fn walk<'a>(value: &'a Value, path: &mut Vec<&'a str>, report: &mut dyn FnMut(&[&str], Problem)) {
     match schema::at(path) {
         At::Key(row) | At::Inside(row) => {
-            if !row.kind.accepts(value) {
+            if let (Kind::Headers, Value::Object(headers)) = (row.kind, value) {
+                walk_headers(headers, path, report);
+            } else if !row.kind.accepts(value) {
                 report(
                     path,
                     Problem::WrongValue {
@@ -85,6 +87,32 @@ fn walk<'a>(value: &'a Value, path: &mut Vec<&'a str>, report: &mut dyn FnMut(&[
                 nearest: nearest_key(path),
             },
         ),
+    }
+}
+
+/// Tells which header is wrong, without its value, which may be secret.
+fn walk_headers<'a>(
+    headers: &'a Map<String, Value>,
+    path: &mut Vec<&'a str>,
+    report: &mut dyn FnMut(&[&str], Problem),
+) {
+    for (name, value) in headers {
+        let expected = if !schema::is_header_name(name) {
+            "left out: no header can have this name"
+        } else if !schema::is_header_value(value) {
+            "a text in one line"
+        } else {
+            continue;
+        };
+        path.push(name);
+        report(
+            path,
+            Problem::WrongValue {
+                expected: expected.to_owned(),
+                found: shape(value),
+            },
+        );
+        path.pop();
     }
 }
 
@@ -187,7 +215,7 @@ mod tests {
                 "`llm_config.retry_max_retrys` is not a key; did you mean `llm_config.retry_max_retries`?",
                 "`llm_config.retry_backoff_ms` must be a non-empty list of numbers, none negative, but is []",
                 r#"`llm_config.models."a/b:c".temperature` must be a number, 0 or more, but is -1"#,
-                "`llm_config.extra_headers` must be a table of header names and their values, but is a table",
+                "`llm_config.extra_headers.X` must be a text in one line, but is a number",
                 "`context_management` must be a table of keys, but is a number",
                 r#"`index_file` must be a relative path without `..`, but is "../x""#,
                 "`models` has an entry with an empty name",

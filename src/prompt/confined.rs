@@ -109,7 +109,10 @@ fn walk_below(root: &OwnedFd, relative: &Path) -> rustix::io::Result<OwnedFd> {
             place = Some(openat(below, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?);
         }
     }
-    place.ok_or(Errno::NOENT)
+    match place {
+        Some(fd) => Ok(fd),
+        None => openat(root, ".", FLAGS, Mode::empty()),
+    }
 }
 
 #[cfg(test)]

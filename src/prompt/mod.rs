@@ -2,17 +2,22 @@
 //!
 //! The system message is three blocks in a fixed order: the role's frame, where the conversation takes place, and the
 //! index of the project's memories. It is built at a conversation's first turn and frozen for it, so that the server's
-//! cache of the prefix lives; `context_note` words what changes afterwards for the next user message. Nothing in here
+//! cache of the prefix lives; `context_note` words what changes afterwards for the next user message, `attachment` what
+//! the user attached to it. Nothing in here
 //! depends on the time or on the process's environment: the same input gives the same bytes.
 
+mod attachment;
 mod confined;
+mod context_note;
 mod error;
 mod frame;
 mod index_file;
 mod memory;
 mod project;
 
+pub use attachment::{Attached, Mention, attach, mentions};
 pub use confined::{Head, read_head};
+pub use context_note::{PromptState, with_note};
 pub use error::PromptError;
 pub use frame::frame;
 pub use index_file::{ALTERNATIVES, IndexFile, load_index_file};

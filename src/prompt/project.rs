@@ -1,6 +1,5 @@
 //! The project block: where the conversation takes place.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::index_file::IndexFile;
@@ -25,23 +24,38 @@ pub struct ProjectContext {
 /// The lines that say where the conversation takes place.
 #[must_use]
 pub fn project_block(project: &ProjectContext) -> String {
-    let mut block = format!("## Project information\n- CWD: {}", one_line_path(&project.cwd));
-    let mut line = |name: &str, value: &str| {
-        if !value.is_empty() {
-            let _ = write!(block, "\n- {name}: {}", one_line(value));
-        }
-    };
-    if let Some(root) = &project.git_root {
-        line("Repository root", &root.to_string_lossy());
+    let mut block = "## Project information".to_owned();
+    for line in project_lines(project) {
+        block.push_str("\n- ");
+        block.push_str(&line);
     }
-    if let Some(origin) = &project.origin {
-        line("Git origin", &without_credentials(origin));
-    }
-    if let Some(normalized) = &project.normalized_origin {
-        line("Normalized origin", &without_credentials(normalized));
-    }
-    line("Project ID", &project.project_id);
     block
+}
+
+/// What is known of the place, a line each.
+pub(super) fn project_lines(project: &ProjectContext) -> Vec<String> {
+    let origin = |address: &Option<String>| address.as_deref().map(without_credentials);
+    let facts = [
+        ("CWD", Some(project.cwd.to_string_lossy().into_owned())),
+        (
+            "Repository root",
+            project
+                .git_root
+                .as_ref()
+                .map(|root| root.to_string_lossy().into_owned()),
+        ),
+        ("Git origin", origin(&project.origin)),
+        ("Normalized origin", origin(&project.normalized_origin)),
+        ("Project ID", Some(project.project_id.clone())),
+    ];
+    facts
+        .into_iter()
+        .filter_map(|(name, value)| {
+            value
+                .filter(|value| !value.is_empty())
+                .map(|value| format!("{name}: {}", one_line(&value)))
+        })
+        .collect()
 }
 
 /// The section with the repository's own description.

@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 pub enum Kind {
     /// A non-empty string.
     Text,
+    /// The id of a model; any non-empty string.
+    Model,
+    /// The name of a profile; any non-empty string.
+    Profile,
     /// A string that names a variable of the environment. Any non-empty string passes; one that cannot be a name is
     /// masked when shown, because it may be a key pasted in the wrong place.
     Variable,
@@ -74,7 +78,7 @@ impl Kind {
     pub fn accepts(self, value: &Value) -> bool {
         let text = |test: &dyn Fn(&str) -> bool| value.as_str().is_some_and(|text| !text.is_empty() && test(text));
         match self {
-            Self::Text | Self::Variable => text(&|_| true),
+            Self::Text | Self::Model | Self::Profile | Self::Variable => text(&|_| true),
             Self::Choice(choices) => text(&|text| choices.contains(&text)),
             Self::RelativePath => text(&is_safe_relative_path),
             Self::Url => text(&is_http_url),
@@ -93,7 +97,7 @@ impl Kind {
                 .is_some_and(|items| items.iter().all(|item| Self::Text.accepts(item))),
             Self::Headers => value.as_object().is_some_and(|map| {
                 map.iter()
-                    .all(|(name, value)| is_header_name(name) && value.as_str().is_some_and(is_header_value))
+                    .all(|(name, value)| is_header_name(name) && is_header_value(value))
             }),
             Self::Free => value.is_object(),
         }
@@ -103,7 +107,7 @@ impl Kind {
     #[must_use]
     pub fn words(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
-            Self::Text => "a non-empty text",
+            Self::Text | Self::Model | Self::Profile => "a non-empty text",
             Self::Variable => "the name of an environment variable",
             Self::Choice(choices) => {
                 let quoted: Vec<String> = choices.iter().map(|choice| format!("\"{choice}\"")).collect();
@@ -128,7 +132,7 @@ impl Kind {
     #[must_use]
     pub fn json_schema(self) -> Value {
         match self {
-            Self::Text | Self::Variable => json!({"type": "string", "minLength": 1}),
+            Self::Text | Self::Model | Self::Profile | Self::Variable => json!({"type": "string", "minLength": 1}),
             Self::Choice(choices) => json!({"enum": choices}),
             Self::RelativePath => {
                 json!({"type": "string", "pattern": r"^(?!/)(?!\\)(?![A-Za-z]:)(?!(.*[/\\])?\.\.([/\\]|$))[^\u0000]+$"})
@@ -252,15 +256,16 @@ fn is_combo(combo: &str) -> bool {
 }
 
 /// The characters of a token in RFC 9110, section 5.6.2.
-fn is_header_name(name: &str) -> bool {
+pub(in super::super) fn is_header_name(name: &str) -> bool {
     !name.is_empty()
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-fn is_header_value(value: &str) -> bool {
-    value.chars().all(|c| c == '\t' || !c.is_ascii_control())
+pub(in super::super) fn is_header_value(value: &Value) -> bool {
+    let fits = |text: &str| text.chars().all(|c| c == '\t' || !c.is_ascii_control());
+    value.as_str().is_some_and(fits)
 }
 
 #[cfg(test)]

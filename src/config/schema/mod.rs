@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 pub use kind::{Kind, Range, whole};
+pub(super) use kind::{is_header_name, is_header_value};
 pub use row::{Fallback, Literal, Row, is_wildcard};
 pub use rows::{SECTIONS, Section};
 

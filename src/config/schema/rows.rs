@@ -29,10 +29,10 @@ const GENERAL: Section = Section {
     title: "General",
     intro: "Which model and role answer, and what opens the prompt.",
     rows: &[
-        row("default_model", Kind::Text, "The model of every role that has none of its own in `models`.")
+        row("default_model", Kind::Model, "The model of every role that has none of its own in `models`.")
             .unset("the model called `default`")
             .example(r#""qwen/qwen3-coder""#),
-        row("models.<role>", Kind::Text, "The model of one role, or of all roles under the name `default`.")
+        row("models.<role>", Kind::Model, "The model of one role, or of all roles under the name `default`.")
             .unset("`default_model`")
             .example(r#""qwen/qwen3-coder""#),
         row("active_role", Kind::Choice(&["direct", "orchestrator"]), "The role a new shell starts in.")
@@ -52,9 +52,19 @@ const GENERAL: Section = Section {
         )
         .at_use(Int(20_000))
         .example("40000"),
+        row(
+            "prompt.attachment_chars",
+            Kind::Integer(1),
+            "How many characters all files attached to one prompt by `@path` may have together; what is left out is told.",
+        )
+        .at_use(Int(60_000))
+        .example("20000"),
         row("services", Kind::Free, "Options for single services, a table each, as `services.<service>`.")
             .file_only()
             .example(r#"{"tool": {"web_search": {"max_results": 5}}}"#),
+            row("$schema", Kind::Text, "Where an editor finds the JSON Schema of this file; nothing else reads it.")
+            .file_only()
+            .example(r#""agent_smith.schema.json""#),
     ],
 };
 
@@ -112,17 +122,17 @@ const RETRIES: Section = Section {
             POSITIVE,
             "The deadline of a request that does not stream, in seconds. A stream fails after as long without any event, whatever comments keep it open.",
         )
-        .at_use(Num(600.0))
+        .at_use(Int(600))
         .example("300"),
         row(
             "llm_config.connect_timeout",
             POSITIVE,
             "Seconds to connect, agree on TLS and read the head of the answer, of a request that streams.",
         )
-        .at_use(Num(120.0))
+        .at_use(Int(120))
         .example("10"),
         row("llm_config.send_timeout", POSITIVE, "Seconds to send the body of a request that streams.")
-            .at_use(Num(30.0))
+            .at_use(Int(30))
             .example("60"),
         row(
             "llm_config.recv_timeout",
@@ -136,7 +146,7 @@ const RETRIES: Section = Section {
             POSITIVE,
             "Seconds that an open stream may stay silent before it fails as `stream_stalled`. A stream that keeps producing has no deadline.",
         )
-        .at_use(Num(120.0))
+        .at_use(Int(120))
         .example("60"),
         row(
             "llm_config.retry_max_retries",
@@ -234,7 +244,7 @@ const PROFILES: Section = Section {
     title: "Profiles",
     intro: "Named sets of a server, its key and its models. The profile in use lies over all layers below it. One that names a server of its own inherits no key variable, header, extra body or certificate file from `llm_config`, so that no secret goes to the wrong server.",
     rows: &[
-        row("profile", Kind::Text, "The profile in use.")
+        row("profile", Kind::Profile, "The profile in use.")
             .unset("`llm_config` as it stands")
             .example(r#""local""#),
         row(
@@ -260,14 +270,14 @@ const PROFILES: Section = Section {
         .example(r#""LOCAL_API_KEY""#),
         row(
             "profiles.<name>.default_model",
-            Kind::Text,
+            Kind::Model,
             "As `default_model`, in this profile.",
         )
         .unset("`default_model`")
         .example(r#""qwen3-coder-30b""#),
         row(
             "profiles.<name>.models.<role>",
-            Kind::Text,
+            Kind::Model,
             "As `models.<role>`, in this profile.",
         )
         .unset("`models.<role>`")
@@ -356,10 +366,10 @@ const TOOLS: Section = Section {
         .at_use(Int(16_000))
         .example("30000"),
         row("tools.bash.timeout", POSITIVE, "Seconds a shell command may run where the model names no timeout.")
-            .at_use(Num(120.0))
+            .at_use(Int(120))
             .example("60"),
         row("tools.bash.max_timeout", POSITIVE, "The longest timeout the model may ask for, in seconds.")
-            .at_use(Num(600.0))
+            .at_use(Int(600))
             .example("3600"),
         row(
             "tools.bash.scrub_env",
