@@ -187,6 +187,7 @@ mod tests {
 
     fn output(call: &str, text: &str) -> Event {
         event(EventKind::ToolOutputDelta {
+            skipped: 0,
             call_id: call.into(),
             text: text.into(),
         })
@@ -298,7 +299,7 @@ mod tests {
             let streams = &mut out.last_mut().unwrap().1;
             match event.kind {
                 EventKind::LlmTextDelta { text } => streams[0].push_str(&text),
-                EventKind::ToolOutputDelta { call_id, text } if call_id == "x" => streams[1].push_str(&text),
+                EventKind::ToolOutputDelta { call_id, text, .. } if call_id == "x" => streams[1].push_str(&text),
                 EventKind::ToolOutputDelta { text, .. } => streams[2].push_str(&text),
                 EventKind::Prefill { text } => out.push((text, <[String; 3]>::default())),
                 other => panic!("unexpected {other:?}"),
