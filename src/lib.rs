@@ -1,10 +1,19 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
 
 pub mod cancel;
+pub mod command;
+pub mod completion;
+pub mod config;
 pub mod error;
 pub mod message;
+pub mod nearest;
+pub mod persistence;
+pub mod process;
+pub mod prompt;
 pub mod protocol;
 pub mod role;
+pub mod tool;
+pub mod ui;
 
 #[cfg(test)]
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

@@ -1,4 +1,31 @@
-//! t
+//! The one integration binary: a file a topic below `suite/`, shared helpers below `support/`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "helpers of tests fail as tests do; clippy.toml only knows the test functions themselves"
+)]
+
+mod support;
+
+#[path = "suite"]
+mod suite {
+    mod command_user;
+    mod config_code;
+    mod config_docs;
+    mod config_layers;
+    mod config_merge;
+    mod house;
+    mod process_bash;
+    mod prompt_blocks;
+    mod store_basics;
+    mod store_trouble;
+    mod tool_files;
+}
+
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
 #[expect(
     unsafe_code,

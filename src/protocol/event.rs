@@ -70,6 +70,8 @@ pub enum EventKind {
         /// The piece.
         text: String,
     },
+    /// The text of this request's answer so far was thoughts: the model closed a block that its template had opened.
+    LlmTextWasThinking {},
     /// A call began to arrive.
     LlmToolCallDetected {
         /// The call's id, as far as known.

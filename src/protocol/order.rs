@@ -72,7 +72,9 @@ impl OrderCheck {
                     fail("the end of a request that is not open")
                 }
             }
-            EventKind::LlmTextDelta { .. } | EventKind::LlmThinkingDelta { .. } if !turn.request_open => {
+            EventKind::LlmTextDelta { .. } | EventKind::LlmThinkingDelta { .. } | EventKind::LlmTextWasThinking {}
+                if !turn.request_open =>
+            {
                 fail("a delta without a request")
             }
             EventKind::ToolExecutionStarted { call_id, .. } => match turn.tools_open.insert(call_id.clone(), true) {

@@ -1,0 +1,38 @@
+//! The store: what was said, noted, used and configured, on the disk before anybody is told so.
+//!
+//! One file of the database engine redb, shared by any number of processes: each transaction opens it behind a lock
+//! ([`lock`]), commits with everything the next open needs after a crash, and lets go of it ([`open`], [`disk`]). Where
+//! that cannot be done, the records wait in a [`spool`] beside it, else in memory, and the user is told. The keys are in
+//! [`keys`], the records in [`records`], their bytes in [`codec`]. docs/STORE.md says what is guaranteed and measured.
+
+mod apply;
+mod aside;
+mod batch;
+mod blobs;
+pub mod codec;
+mod disk;
+mod engine;
+mod error;
+pub mod failpoint;
+pub mod keys;
+mod lock;
+mod migrations;
+mod open;
+mod problem;
+mod process;
+pub mod project_identity;
+mod reader;
+mod records;
+mod report;
+mod spool;
+mod store;
+mod tables;
+
+pub use batch::{Batch, sha256_hex};
+pub use blobs::{Blob, DEFAULT_MAX_BLOB_BYTES};
+pub use error::StoreError;
+pub use process::{ProcessStamp, now_ms};
+pub use reader::Reader;
+pub use records::{ConversationRecord, LiveTerminal, MessageRecord, NoteRecord, OpenTurn, ProjectMemory, UsageRecord};
+pub use report::{CommitReport, Durability, NoticeKind, StoreNotice};
+pub use store::{DEFAULT_LOCK_DEADLINE, OpenDisk, Store, StoreOptions};

@@ -1,0 +1,278 @@
+//! Reading: typed questions to one consistent snapshot.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use redb::ReadTransaction;
+use serde_json::Value;
+
+use super::blobs::{self, Blob};
+use super::codec::{self, Record};
+use super::error::StoreError;
+use super::keys;
+use super::problem::Problem;
+use super::process::now_ms;
+use super::records::{
+    ConfigPatch, ConversationRecord, LiveTerminal, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, ProjectMemory,
+    UsageRecord,
+};
+use super::tables::ReadKeyspace;
+
+/// One consistent snapshot of the store, with everything this process wrote, saved or not.
+///
+/// A record that cannot be read is left out of lists, and told in a notice of the next commit; asked for by itself it
+/// is an error.
+pub struct Reader<'a> {
+    txn: Option<&'a ReadTransaction>,
+    path: &'a Path,
+    unreadable: RefCell<Vec<StoreError>>,
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(txn: Option<&'a ReadTransaction>, path: &'a Path) -> Self {
+        Self {
+            txn,
+            path,
+            unreadable: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn into_unreadable(self) -> Vec<StoreError> {
+        self.unreadable.into_inner()
+    }
+
+    /// A conversation's record.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a record that is not valid, a damaged file.
+    pub fn conversation(&self, id: &str) -> Result<Option<ConversationRecord>, StoreError> {
+        self.one(&keys::conversation(id)?)
+    }
+
+    /// The messages of a conversation, oldest first.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn messages(&self, conversation_id: &str) -> Result<Vec<MessageRecord>, StoreError> {
+        self.list(&keys::conversation_scope(conversation_id)?)
+    }
+
+    /// The last `limit` messages of a conversation, oldest first.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn last_messages(&self, conversation_id: &str, limit: usize) -> Result<Vec<MessageRecord>, StoreError> {
+        let mut found = Vec::new();
+        if limit > 0 {
+            self.walk(&keys::conversation_scope(conversation_id)?, true, |message| {
+                found.push(message);
+                found.len() < limit
+            })?;
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// One message by its id.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a record that is not valid, a damaged file.
+    pub fn message(&self, conversation_id: &str, id: &str) -> Result<Option<MessageRecord>, StoreError> {
+        match self.one::<MessageIdRecord>(&keys::message_id(conversation_id, id)?)? {
+            Some(found) => self.one(&keys::message(conversation_id, found.seq)?),
+            None => Ok(None),
+        }
+    }
+
+    /// Every conversation that `keep` accepts, last used first, `limit` at most.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn conversations(
+        &self,
+        limit: usize,
+        mut keep: impl FnMut(&ConversationRecord) -> bool,
+    ) -> Result<Vec<ConversationRecord>, StoreError> {
+        let mut found = Vec::new();
+        self.walk("", false, |record| {
+            if keep(&record) {
+                found.push(record);
+            }
+            true
+        })?;
+        found.sort_by(|a: &ConversationRecord, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// The last used conversation of a project that is not a child's.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn latest_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
+        let mut latest = self.conversations(1, |record| record.project_id == project_id && record.parent.is_none())?;
+        Ok(latest.pop())
+    }
+
+    /// The last used conversation of a project that no live process has open.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn latest_free_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
+        let taken = self.terminals()?;
+        let mut latest = self.conversations(1, |record| {
+            record.project_id == project_id
+                && record.parent.is_none()
+                && !taken.iter().any(|live| live.conversation_id == record.id)
+        })?;
+        Ok(latest.pop())
+    }
+
+    /// The id of the conversation used last, whoever used it.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn active_conversation_id(&self) -> Result<Option<String>, StoreError> {
+        let value = self.raw(keys::META, keys::META_ACTIVE_CONVERSATION)?;
+        Ok(value.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+
+    /// A note of a conversation.
+    ///
+    /// # Errors
+    /// Ids that cannot be ones, a record that is not valid, a damaged file.
+    pub fn note(&self, conversation_id: &str, note_id: &str) -> Result<Option<Value>, StoreError> {
+        let note = self.one::<NoteRecord>(&keys::note(conversation_id, note_id)?)?;
+        Ok(note.map(|note| note.value))
+    }
+
+    /// The notes of a conversation whose id starts with `prefix`, in the order of their ids.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn notes(&self, conversation_id: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        let scope = keys::conversation_scope(conversation_id)? + prefix;
+        let notes = self.list::<NoteRecord>(&scope)?;
+        Ok(notes.into_iter().map(|note| (note.note_id, note.value)).collect())
+    }
+
+    /// What the turns of a conversation used.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn usage(&self, conversation_id: &str) -> Result<Vec<UsageRecord>, StoreError> {
+        self.list(&keys::conversation_scope(conversation_id)?)
+    }
+
+    /// The memories of a project, in the order of their ids.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn memories(&self, project_id: &str) -> Result<Vec<ProjectMemory>, StoreError> {
+        self.list(&keys::project_scope(project_id)?)
+    }
+
+    /// One memory of a project.
+    ///
+    /// # Errors
+    /// Ids that cannot be ones, a record that is not valid, a damaged file.
+    pub fn memory(&self, project_id: &str, id: &str) -> Result<Option<ProjectMemory>, StoreError> {
+        self.one(&keys::memory(project_id, id)?)
+    }
+
+    /// The patch of runtime overrides; always an object.
+    ///
+    /// # Errors
+    /// A record that is not valid, a damaged file.
+    pub fn config_patch(&self) -> Result<Option<Value>, StoreError> {
+        let patch = self.one::<ConfigPatch>(keys::CONFIG_OVERRIDES)?;
+        Ok(patch.map(|patch| patch.patch))
+    }
+
+    /// The turns in progress, of all processes.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
+        self.list("")
+    }
+
+    /// The live processes and the conversation each has open.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn terminals(&self) -> Result<Vec<LiveTerminal>, StoreError> {
+        let now = now_ms();
+        let mut live = self.list::<LiveTerminal>("")?;
+        live.retain(|terminal| terminal.process.is_alive(terminal.opened, now));
+        Ok(live)
+    }
+
+    /// Content by its SHA-256 in hex.
+    ///
+    /// # Errors
+    /// A value that is not valid, a damaged file.
+    pub fn blob(&self, sha256: &str) -> Result<Option<Blob>, StoreError> {
+        match self.raw(keys::BLOB, sha256)? {
+            Some(value) => blobs::unpack(sha256, &value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Calls `visit` with every message of every conversation, in key order, until it says `false`.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn for_each_message(&self, visit: impl FnMut(MessageRecord) -> bool) -> Result<(), StoreError> {
+        self.walk("", false, visit)
+    }
+
+    /// The stored bytes under a key of a keyspace.
+    pub(crate) fn raw(&self, keyspace: &'static str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        ReadKeyspace::open(self.txn, keyspace)
+            .and_then(|table| table.get(key))
+            .map_err(|problem| self.error(problem))
+    }
+
+    fn one<R: Record>(&self, key: &str) -> Result<Option<R>, StoreError> {
+        match self.raw(R::KEYSPACE, key)? {
+            Some(bytes) => codec::decode(key, &bytes).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn list<R: Record>(&self, prefix: &str) -> Result<Vec<R>, StoreError> {
+        let mut found = Vec::new();
+        self.walk(prefix, false, |record| {
+            found.push(record);
+            true
+        })?;
+        Ok(found)
+    }
+
+    fn walk<R: Record>(&self, prefix: &str, reverse: bool, mut visit: impl FnMut(R) -> bool) -> Result<(), StoreError> {
+        ReadKeyspace::open(self.txn, R::KEYSPACE)
+            .and_then(|table| {
+                table.scan(prefix, reverse, |key, value| match codec::decode::<R>(key, value) {
+                    Ok(record) => Ok(visit(record)),
+                    Err(error) => {
+                        self.unreadable.borrow_mut().push(error);
+                        Ok(true)
+                    }
+                })
+            })
+            .map_err(|problem| self.error(problem))
+    }
+
+    fn error(&self, problem: Problem) -> StoreError {
+        problem.into_error(self.path)
+    }
+}

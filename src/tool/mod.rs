@@ -1,0 +1,79 @@
+//! Tools: what the model can call.
+//!
+//! A tool is one file `x.rs` with its prompt text `x.md` beside it, a `mod` line and a name in `tools!{}`. Its schema
+//! comes from the type of its arguments. The [`Registry`] says who may use what, [`execute`] runs one call and always
+//! has a result.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `spec` | what a tool says of itself; schemas from types |
+//! | `registry` | names, and the dual gate: the role matrix and the tool's own list |
+//! | `executor` | one call from its JSON text to its result |
+//! | `context`, `state` | what a tool is given for a call, and for a session |
+//! | `args` | arguments as models write them, and errors they can act on |
+//! | `result` | what a tool returns, and what the engine gets |
+//! | `files`, `text` | files byte for byte, and as lines |
+//! | `change`, `replace_text` | one change of a file; finding the text it is about |
+
+mod args;
+mod change;
+mod context;
+mod executor;
+mod files;
+mod registry;
+mod replace_text;
+mod result;
+mod spec;
+mod state;
+mod text;
+
+mod bash;
+mod edit;
+mod read;
+mod write;
+
+pub use context::{Progress, ToolContext, ToolLimits, ToolProgress};
+pub use executor::execute;
+pub use registry::{RegisterError, Registry, ResolveError};
+pub use result::{Failure, MutationState, ToolError, ToolOutput, ToolResult};
+pub use spec::{Renderer, ToolSpec};
+pub use state::{FileChange, PreimageKeeper, ToolState};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+/// Something the model can call.
+pub trait Tool: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs one call with its decoded arguments. It watches `ctx.cancel` itself where it can take long.
+    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// Declares the built-in tools, in the order they are offered.
+macro_rules! tools {
+    ($($name:ident),* $(,)?) => {
+        /// One of each built-in tool.
+        fn builtin() -> Vec<std::sync::Arc<dyn Tool>> {
+            vec![$(std::sync::Arc::new($name::Tool::new(include_str!(concat!(stringify!($name), ".md"))))),*]
+        }
+    };
+}
+
+tools! { read, write, edit, bash }
+
+/// Runs `work` where it may block: file systems can take their time.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        // A panic goes on, to where panics of tools are caught; nothing else ends such a task, but a runtime that
+        // stops.
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(ToolError::Fatal(crate::error::AgentError::cancelled("tool"))),
+        },
+    }
+}
