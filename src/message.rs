@@ -78,6 +78,9 @@ pub struct Message {
     /// Members of the server's message that must go back unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+    /// The server and model an assistant message came from: signatures and sealed thoughts go back to no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_by: Option<String>,
     /// Where the full text of a tool result can be had again when it is elided from the model's copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall_key: Option<String>,
@@ -103,6 +106,7 @@ impl Message {
             name: None,
             reasoning: None,
             extra: Map::new(),
+            served_by: None,
             recall_key: None,
             incomplete: false,
         }

@@ -19,6 +19,7 @@ mod suite {
     mod config_layers;
     mod config_merge;
     mod house;
+    mod llm_client;
     mod process_bash;
     mod prompt_blocks;
     mod store_basics;
