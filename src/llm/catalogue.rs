@@ -152,14 +152,14 @@ impl Client {
             }
         };
         let waited = cancel.run("llm", tokio::time::timeout(LIST_WAIT, reading)).await?;
-        let body = waited
-            .unwrap_or_else(|_| {
-                Err(Fault::new(
-                    super::failure::Code::Timeout,
-                    "its list of models did not end",
-                ))
-            })
-            .map_err(|fault| self.failed(fault))?;
+        let read = match waited {
+            Ok(read) => read,
+            Err(_) => Err(Fault::new(
+                super::failure::Code::Timeout,
+                "its list of models did not end",
+            )),
+        };
+        let body = read.map_err(|fault| self.failed(fault))?;
         let text = String::from_utf8_lossy(&body);
         let value: Value = json::parse(text.trim()).unwrap_or_default();
         let models = parse(&value).ok_or_else(|| {

@@ -7,7 +7,7 @@ use agent_smith_core::process::JobState;
 use agent_smith_core::role::Role;
 use serde_json::json;
 
-use crate::support_tools::{Yard, carriers, content_of};
+use crate::support::tools::{Yard, carriers, content_of};
 
 #[tokio::test]
 async fn a_job_tells_its_new_output_and_its_end() {
