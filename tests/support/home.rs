@@ -54,7 +54,7 @@ impl Home {
 
     /// Writes the user's configuration.
     pub fn configure(&self, config: &Value) {
-        self.configure_text(&config.to_string());
+        self.configure_text(config.to_string());
     }
 
     pub fn configure_text(&self, text: impl AsRef<[u8]>) {
