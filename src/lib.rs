@@ -5,6 +5,7 @@ pub mod command;
 pub mod completion;
 pub mod config;
 pub mod error;
+pub mod host;
 pub mod llm;
 pub mod message;
 pub mod nearest;
