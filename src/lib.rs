@@ -1,9 +1,11 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
 
 pub mod cancel;
+pub mod cli;
 pub mod command;
 pub mod completion;
 pub mod config;
+pub mod conversation;
 pub mod error;
 pub mod host;
 pub mod llm;
@@ -14,7 +16,9 @@ pub mod process;
 pub mod prompt;
 pub mod protocol;
 pub mod role;
+pub mod runtime;
 pub mod tool;
+pub mod turn;
 pub mod ui;
 
 #[cfg(test)]
