@@ -7,6 +7,7 @@ pub mod completion;
 pub mod config;
 pub mod conversation;
 pub mod error;
+pub mod host;
 pub mod llm;
 pub mod message;
 pub mod nearest;
