@@ -1,5 +1,6 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
 
+pub mod bridge;
 pub mod cancel;
 pub mod cli;
 pub mod command;
@@ -7,6 +8,7 @@ pub mod completion;
 pub mod config;
 pub mod conversation;
 pub mod error;
+mod failpoint;
 pub mod llm;
 pub mod message;
 pub mod nearest;

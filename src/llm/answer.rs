@@ -15,6 +15,7 @@ use super::retry_after;
 use super::settings::Timeouts;
 use crate::cancel::CancelToken;
 use crate::error;
+use crate::failpoint;
 
 /// After a finish reason: how long the counts are waited for, and how long the sentinel once they came.
 const USAGE_WAIT: Duration = Duration::from_millis(2500);
@@ -166,6 +167,7 @@ async fn pump(
         };
         match next {
             Some(Ok(bytes)) => {
+                failpoint::reach("llm.stream");
                 let read = reader.push(&bytes, answer);
                 answer.flush(sink);
                 read.map_err(Some)?;

@@ -26,6 +26,8 @@ const READ_SIZES: (usize, usize) = (16 * 1024, 256 * 1024);
 const DELTA_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest piece given to a watcher, in bytes; of more than that, the last part is given.
 const DELTA_BYTES: usize = 16 * 1024;
+/// How long the pipe of a killed command is read on where it is urgent.
+const URGENT_DRAIN: Duration = Duration::from_millis(50);
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -161,7 +163,7 @@ impl<W: FnMut(OutputDelta)> Running<W> {
         } else {
             // Read on meanwhile: what is told to go may write its last words, and must not block on a full pipe.
             let pump = &mut self.pump;
-            let killed = kill_tree(&mut self.child, limits.kill_grace);
+            let killed = kill_tree(&mut self.child, limits.kill_grace, cancel.urgent());
             tokio::pin!(killed);
             tokio::select! {
                 biased;
@@ -169,7 +171,10 @@ impl<W: FnMut(OutputDelta)> Running<W> {
                 () = pump.read_all() => survivors = killed.await,
             }
             if !self.pump.ended {
-                drop(timeout(limits.drain, self.pump.read_all()).await);
+                tokio::select! {
+                    read = timeout(limits.drain, self.pump.read_all()) => drop(read),
+                    () = hurried(cancel, URGENT_DRAIN) => {}
+                }
             }
         }
         self.pump.flush();
@@ -182,6 +187,12 @@ impl<W: FnMut(OutputDelta)> Running<W> {
             pipe_open: !self.pump.ended,
         }
     }
+}
+
+/// Completes `time` after there is no time left to end well.
+async fn hurried(cancel: &CancelToken, time: Duration) {
+    cancel.urgent().await;
+    tokio::time::sleep(time).await;
 }
 
 async fn until(deadline: Option<Instant>) {

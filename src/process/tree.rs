@@ -95,11 +95,11 @@ fn take(
     }
 }
 
-/// Ends `child` and all of its descendants: TERM, up to `grace` for them to go, then KILL. Returns at once when all of
-/// them are gone. `child` has ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
+/// Ends `child` and all of its descendants: TERM, then up to `grace`, or until `urgent` completes, for them to go, then
+/// KILL. Returns at once when all of them are gone. `child` has ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
 ///
 /// Returns what could not be killed.
-pub async fn kill_tree(child: &mut Child, grace: Duration) -> Vec<Survivor> {
+pub async fn kill_tree(child: &mut Child, grace: Duration, urgent: impl Future<Output = ()>) -> Vec<Survivor> {
     let deadline = Instant::now() + grace;
     let mut family = members(child.pid(), child.nonce());
     // Once each: a second TERM makes some programs give up cleaning. What was stopped takes its TERM only when it
@@ -110,7 +110,7 @@ pub async fn kill_tree(child: &mut Child, grace: Duration) -> Vec<Survivor> {
             member.signal(signal);
         }
     }
-    let ended_by_itself = timeout_at(deadline, async {
+    let asked = timeout_at(deadline, async {
         child.exited().await;
         loop {
             wait_for_all(&family).await;
@@ -123,9 +123,13 @@ pub async fn kill_tree(child: &mut Child, grace: Duration) -> Vec<Survivor> {
                 member.signal(Signal::TERM);
             }
         }
-    })
-    .await;
-    if ended_by_itself.is_err() {
+    });
+    let ended_by_itself = tokio::select! {
+        biased;
+        ended = asked => ended.is_ok(),
+        () = urgent => false,
+    };
+    if !ended_by_itself {
         kill_all(child).await;
     }
     child.survivors()
