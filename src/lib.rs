@@ -1,5 +1,6 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
 
+pub mod bridge;
 pub mod cancel;
 pub mod cli;
 pub mod command;
@@ -9,6 +10,8 @@ pub mod conversation;
 pub mod error;
 pub mod host;
 pub mod llm;
+
+mod failpoint;
 pub mod message;
 pub mod nearest;
 pub mod persistence;
