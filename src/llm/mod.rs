@@ -25,6 +25,7 @@ mod http;
 mod ids;
 mod json;
 mod merge;
+mod probe;
 mod provider;
 pub mod quirks;
 mod reader;
@@ -46,6 +47,7 @@ pub use cassette::{Recorder, Replay};
 pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
 pub use client::Client;
 pub use demo::{DEMO_MODEL, DemoProvider};
+pub use probe::{LocalServer, local_servers, servers_on};
 pub use provider::{
     BoxFuture, ChatRequest, ChatResponse, FinishReason, IncompleteCall, IncompleteReason, LlmFailure, Provider,
     RequestParams, StreamEvent,

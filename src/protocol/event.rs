@@ -207,6 +207,14 @@ pub enum EventKind {
         /// How many wait now.
         queued: usize,
     },
+    /// Every line handed over so far was worked off: no turn runs, no question is open, the session waits for the next
+    /// line. How a client that works off one line at a time knows that it is done.
+    InputSettled {
+        /// How many lines were handed over so far, the ones that joined a turn included.
+        inputs: u64,
+        /// Whether the session ends now instead.
+        closing: bool,
+    },
     /// What is going on changed.
     StatusChanged {
         /// The new state.

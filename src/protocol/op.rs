@@ -248,6 +248,9 @@ pub struct Status {
     /// How full the model's window is, in percent, where both sides are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_pct: Option<u8>,
+    /// Key combinations the user chose, by what they do (`cancel`, `conversation`, `inspect`); the client has defaults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

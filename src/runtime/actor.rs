@@ -86,6 +86,9 @@ pub(super) struct Actor {
     memories: Vec<ProjectMemory>,
     remember: bool,
     closing: bool,
+    /// Lines handed over so far, and how many of them were told to be worked off.
+    inputs: u64,
+    settled: u64,
 }
 
 impl Actor {
@@ -125,6 +128,8 @@ impl Actor {
             memories,
             remember: options.shell && !options.ephemeral,
             closing: false,
+            inputs: 0,
+            settled: 0,
         }
     }
 
@@ -144,11 +149,23 @@ impl Actor {
                     state: SessionState::Error,
                 });
             }
+            self.settle();
             if self.closing && self.lifecycle.current_turn().is_none() {
                 break;
             }
         }
         queue.close();
+    }
+
+    /// Tells, once, that nothing is left to do for the lines handed over.
+    fn settle(&mut self) {
+        if self.settled < self.inputs && self.lifecycle.current_turn().is_none() {
+            self.settled = self.inputs;
+            self.bus.emit(EventKind::InputSettled {
+                inputs: self.inputs,
+                closing: self.closing,
+            });
+        }
     }
 
     fn handle(&mut self, message: Message) {
@@ -193,6 +210,7 @@ impl Actor {
     }
 
     fn submit(&mut self, submit: Submit, command: bool) {
+        self.inputs += 1;
         if !submit.cwd.is_empty() {
             self.cwd = PathBuf::from(&submit.cwd);
         }

@@ -1,5 +1,6 @@
 //! A session: the handle every carrier holds. Ops go in, events come out; nothing here waits for a turn.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -294,7 +295,16 @@ fn first_status(services: &Services, role: Role, conversation_id: &str, model: O
         queued: 0,
         usage: Default::default(),
         context_pct: None,
+        keys: keys(&services.config),
     }
+}
+
+/// The key combinations the user chose.
+fn keys(config: &Config) -> BTreeMap<String, String> {
+    let chosen = config.table("keys").into_iter().flatten();
+    chosen
+        .filter_map(|(name, combo)| Some((name.clone(), combo.as_str()?.to_owned())))
+        .collect()
 }
 
 /// Keeps the status's state at what the events say.
