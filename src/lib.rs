@@ -10,6 +10,17 @@ pub mod conversation;
 pub mod error;
 pub mod host;
 pub mod llm;
+pub mod message;
+pub mod nearest;
+pub mod persistence;
+pub mod process;
+pub mod prompt;
+pub mod protocol;
+pub mod role;
+pub mod runtime;
+pub mod tool;
+pub mod turn;
+pub mod ui;
 
 mod failpoint;
 pub mod message;
