@@ -240,7 +240,7 @@ fn parse(name: &str, text: &str, source: Source, path: &Path) -> Result<(UserCom
                     ));
                 }
             },
-            other => notes.push(match crate::config::nearest(other, KEYS) {
+            other => notes.push(match crate::nearest::nearest(other, KEYS) {
                 Some(near) => format!("line {line}: `{other}` is not known and has no effect; did you mean `{near}`?"),
                 None => format!("line {line}: `{other}` is not known and has no effect"),
             }),

@@ -95,6 +95,15 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// The user's file cannot be written.
+    #[error("{}: the configuration cannot be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
     /// What has the file's name is no file, or is far too large for a configuration.
     #[error("{}: {problem}", path.display())]
     NotAFile {
@@ -171,6 +180,7 @@ impl ConfigError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } | Self::NotAFile { .. } => "config_unreadable",
+            Self::Write { .. } => "config_unwritable",
             Self::Json { .. } => "config_json",
             Self::Invalid(violations) => match violations.first().map(|violation| &violation.problem) {
                 Some(Problem::UnknownKey { .. }) => "unknown_key",
@@ -188,7 +198,7 @@ impl ConfigError {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Read { path, .. } | Self::NotAFile { path, .. } | Self::Json { path, .. } => Some(path),
+            Self::Read { path, .. } | Self::Write { path, .. } | Self::NotAFile { path, .. } | Self::Json { path, .. } => Some(path),
             Self::Invalid(violations) => violations.iter().find_map(|violation| match &violation.origin {
                 Origin::File(path) => Some(path.as_path()),
                 _ => None,
@@ -200,6 +210,7 @@ impl ConfigError {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Read { .. } => Some("make the file readable, or move it away to start from the defaults"),
+            Self::Write { .. } => Some("make the directory writable, or put the settings into the file yourself"),
             Self::NotAFile { .. } => Some("put a JSON file there, or move what is there away"),
             Self::Json { .. } => Some("the file is plain JSON: no comments, no comma after the last entry"),
             Self::Invalid(violations) => Some(match &violations.first()?.origin {

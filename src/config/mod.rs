@@ -3,7 +3,7 @@
 //! `schema` is the table; validation, `/config set`, completion, the JSON Schema and docs/CONFIG.md derive from it.
 //! `layers` sums the layers up to a [`Config`], `load` gets them from the user's file, `overrides` makes changes,
 //! `profile` lays a named set of server and models over all, `paths` says where the user's files are. Nothing here
-//! does I/O besides reading the one file.
+//! does I/O besides reading and, for whoever asks for it, writing the one file.
 
 mod docs;
 mod error;
@@ -21,6 +21,7 @@ pub mod schema;
 mod suggest;
 mod validate;
 mod value;
+mod write;
 
 pub use docs::markdown;
 pub use error::{ConfigError, Origin, Problem, Violation};
@@ -37,3 +38,4 @@ pub use request::RequestSettings;
 pub use suggest::nearest_key;
 pub use validate::{shown, valid_part, validate};
 pub use value::merge;
+pub use write::write_user_file;

@@ -3,16 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How safe a batch is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Durability {
-    /// Only in this process: gone when it ends.
-    MemoryOnly,
-    /// On the disk beside the database; whoever next writes to the database merges it.
-    Spooled,
-    /// In the database, on the disk.
-    Durable,
-}
+pub use crate::protocol::Durability;
 
 /// What a notice is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

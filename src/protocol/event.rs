@@ -112,6 +112,9 @@ pub enum EventKind {
         call_id: String,
         /// The piece.
         text: String,
+        /// Bytes left out before it because they came too fast to be watched.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        skipped: u64,
     },
     /// A tool ended, well or not.
     ToolExecutionFinished(ToolFinish),
@@ -130,9 +133,8 @@ pub enum EventKind {
         conversation: Usage,
         /// Tokens of the last prompt.
         context_tokens: u64,
-        /// The model's window, where it is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        context_window: Option<u64>,
+        /// The model's window; a common size where nobody says.
+        context_window: u64,
     },
     /// The model's copy of the transcript was made smaller.
     ContextTrimmed {
@@ -205,6 +207,14 @@ pub enum EventKind {
         /// How many wait now.
         queued: usize,
     },
+    /// Every line handed over so far was worked off: no turn runs, no question is open, the session waits for the next
+    /// line. How a client that works off one line at a time knows that it is done.
+    InputSettled {
+        /// How many lines were handed over so far, the ones that joined a turn included.
+        inputs: u64,
+        /// Whether the session ends now instead.
+        closing: bool,
+    },
     /// What is going on changed.
     StatusChanged {
         /// The new state.
@@ -243,6 +253,11 @@ pub enum EventKind {
         /// Its text.
         body: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// How a request ended.
@@ -358,16 +373,16 @@ impl StopReason {
     }
 }
 
-/// How safely something is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How safely something is kept, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
+    /// Only in this process: gone when it ends.
+    MemoryOnly,
+    /// On the disk beside the database; whoever next writes to the database merges it.
+    Spooled,
     /// In the database, on the disk.
     Durable,
-    /// On the disk beside the database; merged by whoever opens it next.
-    Spooled,
-    /// In this process only.
-    MemoryOnly,
 }
 
 /// What is going on in a session.
@@ -422,7 +437,7 @@ impl EventKind {
         match self {
             Self::LlmTextDelta { text } => Some((DeltaStream::Text, text)),
             Self::LlmThinkingDelta { text } => Some((DeltaStream::Thinking, text)),
-            Self::ToolOutputDelta { call_id, text } => Some((DeltaStream::Tool(call_id), text)),
+            Self::ToolOutputDelta { call_id, text, .. } => Some((DeltaStream::Tool(call_id), text)),
             Self::Render { ansi, transient: false } => Some((DeltaStream::Render, ansi)),
             _ => None,
         }

@@ -153,8 +153,25 @@ pub struct Submit {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Option<String>>,
     /// Paths of files to put before the model with the line.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "list_of_lua")]
     pub attachments: Vec<String>,
+}
+
+/// A list that may come as an empty object: Lua has one empty table for both.
+fn list_of_lua<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum ListOrNothing {
+        List(Vec<String>),
+        Nothing(Nothing),
+    }
+    Ok(match ListOrNothing::deserialize(deserializer)? {
+        ListOrNothing::List(list) => list,
+        ListOrNothing::Nothing(Nothing {}) => Vec::new(),
+    })
 }
 
 /// How much a `cancel` stops.
@@ -231,6 +248,9 @@ pub struct Status {
     /// How full the model's window is, in percent, where both sides are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_pct: Option<u8>,
+    /// Key combinations the user chose, by what they do (`cancel`, `conversation`, `inspect`); the client has defaults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
 }
 
 #[cfg(test)]
@@ -258,6 +278,17 @@ mod tests {
         let op: Op = serde_json::from_value(json!({"op": "hello", "protocol": 1})).unwrap();
         assert!(matches!(op, Op::Hello(hello) if hello.term == HELLO_TERM_DEFAULT && hello.env.is_none()));
         assert!(serde_json::from_value::<Op>(json!({"op": "reboot"})).is_err());
+    }
+
+    #[test]
+    fn an_empty_lua_table_is_an_empty_list() {
+        for empty in [json!([]), json!({})] {
+            let op: Op = serde_json::from_value(json!({"op": "submit", "line": "x", "attachments": empty})).unwrap();
+            assert!(matches!(op, Op::Submit(submit) if submit.attachments.is_empty()));
+        }
+        for bad in [json!({"a": "x"}), json!("x"), json!([1])] {
+            assert!(serde_json::from_value::<Op>(json!({"op": "submit", "line": "x", "attachments": bad})).is_err());
+        }
     }
 
     #[test]

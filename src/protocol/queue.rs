@@ -98,9 +98,14 @@ impl EventQueue {
         inner.events.drain(..).collect()
     }
 
-    /// Takes nothing more and wakes whoever waits. What already waits can still be taken.
+    /// Takes nothing more and wakes whoever waits, the waker included. What already waits can still be taken.
     pub fn close(&self) {
-        self.lock().closed = true;
+        let mut inner = self.lock();
+        inner.closed = true;
+        if let Some(waker) = &inner.waker {
+            waker();
+        }
+        drop(inner);
         self.arrived.notify_all();
     }
 
@@ -111,10 +116,11 @@ impl EventQueue {
         inner.closed && inner.events.is_empty()
     }
 
-    /// Calls `waker` whenever the queue stops being empty; for clients that wait on something else than `poll`.
+    /// Calls `waker` whenever the queue stops being empty, and when it is closed; for clients that wait on something
+    /// else than `poll`.
     pub fn set_waker(&self, waker: impl Fn() + Send + 'static) {
         let mut inner = self.lock();
-        if !inner.events.is_empty() {
+        if inner.closed || !inner.events.is_empty() {
             waker();
         }
         inner.waker = Some(Box::new(waker));
@@ -181,6 +187,7 @@ mod tests {
 
     fn output(call: &str, text: &str) -> Event {
         event(EventKind::ToolOutputDelta {
+            skipped: 0,
             call_id: call.into(),
             text: text.into(),
         })
@@ -250,6 +257,20 @@ mod tests {
         assert!(queue.is_finished());
     }
 
+    #[test]
+    fn the_waker_hears_of_the_first_event_and_of_the_close() {
+        let queue = EventQueue::default();
+        let (sender, calls) = std::sync::mpsc::channel();
+        queue.set_waker(move || sender.send(()).unwrap());
+        let called = || calls.try_iter().count();
+        queue.push(text("a"));
+        queue.push(event(EventKind::Prefill { text: String::new() }));
+        assert_eq!((called(), queue.poll(Duration::ZERO).len()), (1, 2));
+        queue.close();
+        assert_eq!(called(), 1);
+        queue.set_waker(|| ());
+    }
+
     proptest! {
         #[test]
         fn joining_keeps_every_streams_text_and_the_place_of_barriers(
@@ -278,7 +299,7 @@ mod tests {
             let streams = &mut out.last_mut().unwrap().1;
             match event.kind {
                 EventKind::LlmTextDelta { text } => streams[0].push_str(&text),
-                EventKind::ToolOutputDelta { call_id, text } if call_id == "x" => streams[1].push_str(&text),
+                EventKind::ToolOutputDelta { call_id, text, .. } if call_id == "x" => streams[1].push_str(&text),
                 EventKind::ToolOutputDelta { text, .. } => streams[2].push_str(&text),
                 EventKind::Prefill { text } => out.push((text, <[String; 3]>::default())),
                 other => panic!("unexpected {other:?}"),

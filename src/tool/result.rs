@@ -87,18 +87,7 @@ impl ToolError {
     }
 }
 
-/// Whether a call may have changed something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MutationState {
-    /// It changed nothing.
-    #[default]
-    None,
-    /// It did what it does, to its end.
-    Attempted,
-    /// It was stopped halfway.
-    Unknown,
-}
+pub use crate::protocol::MutationState;
 
 /// What came of one call. There is always one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use agent_smith_core::error::ErrorKind;
 use agent_smith_core::tool::MutationState;
 use serde_json::json;
 
-use crate::support_tools::{Yard, carriers, content_of};
+use crate::support::tools::{Yard, carriers, content_of};
 
 #[tokio::test]
 async fn output_status_and_order() {

@@ -9,7 +9,7 @@ use agent_smith_core::role::Role;
 use agent_smith_core::tool::{MutationState, PreimageKeeper, ToolState};
 use serde_json::json;
 
-use crate::support_tools::Yard;
+use crate::support::tools::Yard;
 
 async fn hash_of(yard: &Yard, name: &str) -> String {
     let result = yard.call("read", json!({"path": name})).await;

@@ -1,0 +1,253 @@
+//! `agent-smith exec`: one turn without a terminal.
+//!
+//! In text mode stdout gets the answer and nothing else, and stderr the progress; with `--json` stdout gets one event a
+//! line and last the turn's result.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cli::args::ExecArgs;
+use crate::cli::{Exit, complain, signals};
+use crate::error::{AgentError, ErrorKind};
+use crate::protocol::{
+    CancelScope, Event, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo, PROTOCOL_VERSION, StopReason, Submit, TurnEnd,
+};
+use crate::runtime::{ConversationStart, Session, SessionOptions};
+
+mod progress;
+
+/// How long one wait for events lasts; only a bound, every event wakes it.
+const POLL: Duration = Duration::from_secs(3600);
+/// The longest prompt taken from stdin.
+const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Runs the subcommand.
+pub(super) fn run(args: ExecArgs) -> Exit {
+    match prepare(&args).and_then(|(session, submit)| drive(&args, &session, submit)) {
+        Ok(exit) => exit,
+        Err(error) => {
+            complain(&error);
+            match error.kind {
+                ErrorKind::Schema | ErrorKind::Policy => Exit::Usage,
+                ErrorKind::Cancelled => Exit::Cancelled,
+                _ => Exit::Error,
+            }
+        }
+    }
+}
+
+fn usage(code: &'static str, message: impl Into<String>) -> AgentError {
+    AgentError::new(ErrorKind::Schema, code, message).from_origin("cli")
+}
+
+fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
+    let line = prompt(args)?;
+    let cwd = working_directory(args)?;
+    let start = match (&args.conversation, args.resume) {
+        (Some(id), _) => ConversationStart::Id(id.clone()),
+        (None, true) => ConversationStart::Latest,
+        (None, false) => ConversationStart::New,
+    };
+    let hello = Hello {
+        protocol: PROTOCOL_VERSION,
+        client: format!("exec {}", env!("CARGO_PKG_VERSION")),
+        host: HostInfo {
+            name: "agent-smith".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        term: HELLO_TERM_DEFAULT,
+        palette: None,
+        cwd: cwd.clone(),
+        env: None,
+        pid: std::process::id(),
+        render: false,
+    };
+    let options = SessionOptions {
+        start,
+        role: args.role.clone(),
+        model: args.model.clone(),
+        ephemeral: args.ephemeral,
+        shell: false,
+        ..SessionOptions::default()
+    };
+    let (session, _) = Session::open(hello, options)?;
+    Ok((
+        Arc::new(session),
+        Submit {
+            line,
+            cwd,
+            ..Submit::default()
+        },
+    ))
+}
+
+fn prompt(args: &ExecArgs) -> Result<String, AgentError> {
+    let not_utf8 = || usage("prompt_encoding", "the prompt is not valid UTF-8");
+    let prompt = if args.prompt == "-" {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin()
+            .lock()
+            .take(MAX_PROMPT_BYTES + 1)
+            .read_to_end(&mut bytes);
+        read.map_err(|error| usage("stdin", format!("the prompt cannot be read from stdin: {error}")))?;
+        if bytes.len() as u64 > MAX_PROMPT_BYTES {
+            return Err(usage(
+                "prompt_size",
+                format!("the prompt is longer than {MAX_PROMPT_BYTES} bytes"),
+            ));
+        }
+        String::from_utf8(bytes).map_err(|_| not_utf8())?
+    } else {
+        args.prompt.to_str().ok_or_else(not_utf8)?.to_owned()
+    };
+    if prompt.trim().is_empty() {
+        return Err(usage("prompt_empty", "the prompt is empty").with_hint("say what to do: agent-smith exec \"…\""));
+    }
+    Ok(prompt)
+}
+
+fn working_directory(args: &ExecArgs) -> Result<String, AgentError> {
+    let current = || {
+        #[expect(clippy::disallowed_methods, reason = "our own process; read once, at its start")]
+        std::env::current_dir().map_err(|error| usage("cwd", format!("the current directory cannot be read: {error}")))
+    };
+    let dir: PathBuf = match &args.cwd {
+        Some(dir) => {
+            let dir = if dir.is_absolute() {
+                dir.clone()
+            } else {
+                current()?.join(dir)
+            };
+            let bad = |what: String| usage("cwd", format!("--cwd {}: {what}", dir.display()));
+            let dir = dir.canonicalize().map_err(|error| bad(error.to_string()))?;
+            if !dir.is_dir() {
+                return Err(bad("not a directory".to_owned()));
+            }
+            dir
+        }
+        None => current()?,
+    };
+    dir.into_os_string().into_string().map_err(|dir| {
+        usage(
+            "cwd",
+            format!("the directory's name is not valid UTF-8: {}", dir.to_string_lossy()),
+        )
+    })
+}
+
+fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit, AgentError> {
+    let cancel = Arc::downgrade(session);
+    signals::watch(move |signal| {
+        if let Some(session) = cancel.upgrade() {
+            session.cancel(CancelScope::All, signal);
+        }
+    })?;
+    session.submit_prompt(submit)?;
+    let mut output = Output::new(args.json);
+    let mut end: Option<(TurnEnd, String)> = None;
+    let mut conversation_id = String::new();
+    let mut unread = false;
+    'turn: loop {
+        let events = session.poll(POLL);
+        if events.is_empty() && session.is_closed() {
+            return Err(AgentError::internal(
+                "cli",
+                "the session ended without an end of the turn",
+            ));
+        }
+        for event in &events {
+            output.event(event);
+            match &event.kind {
+                EventKind::TurnStarted {
+                    conversation_id: id, ..
+                } => conversation_id.clone_from(id),
+                kind if kind.is_terminal() => {
+                    if let EventKind::TurnCompleted(turn_end) | EventKind::TurnFailed(turn_end) = kind {
+                        end = Some((turn_end.clone(), event.turn_id.clone().unwrap_or_default()));
+                    }
+                }
+                EventKind::TurnPersisted { .. } => break 'turn,
+                _ => {}
+            }
+        }
+        if !output.flush() && !std::mem::replace(&mut unread, true) {
+            // Nobody reads the output any more: there is no use in going on.
+            session.cancel(CancelScope::All, "output closed");
+        }
+    }
+    let Some((end, turn_id)) = end else {
+        return Err(AgentError::internal("cli", "the turn was kept without an end"));
+    };
+    output.end(&end, &turn_id, &conversation_id);
+    session.close("exec ended");
+    Ok(match end.stop_reason {
+        StopReason::Completed => Exit::Completed,
+        StopReason::Cancelled => Exit::Cancelled,
+        StopReason::Error if is_usage(end.error.as_ref()) => Exit::Usage,
+        StopReason::Error => Exit::Error,
+        StopReason::BudgetExhausted => Exit::BudgetExhausted,
+    })
+}
+
+fn is_usage(error: Option<&AgentError>) -> bool {
+    error.is_some_and(|error| error.kind == ErrorKind::Schema)
+}
+
+/// Where the output goes.
+struct Output {
+    json: bool,
+    stdout: std::io::BufWriter<std::io::Stdout>,
+    progress: progress::Progress,
+    broken: bool,
+}
+
+impl Output {
+    fn new(json: bool) -> Self {
+        let stdout = std::io::BufWriter::with_capacity(64 * 1024, std::io::stdout());
+        Self {
+            json,
+            stdout,
+            progress: progress::Progress::new(),
+            broken: false,
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if self.json {
+            let written = serde_json::to_writer(&mut self.stdout, event).map_err(std::io::Error::from);
+            self.broken |= written.and_then(|()| self.stdout.write_all(b"\n")).is_err();
+        } else {
+            self.progress.event(&event.kind);
+        }
+    }
+
+    /// Writes what was collected; says whether somebody still reads it.
+    fn flush(&mut self) -> bool {
+        self.broken |= self.stdout.flush().is_err();
+        !self.broken
+    }
+
+    fn end(&mut self, end: &TurnEnd, turn_id: &str, conversation_id: &str) {
+        if self.json {
+            let result = json!({"type": "turn_result", "data": {
+                "stop_reason": end.stop_reason, "text": end.text, "usage": end.usage, "error": end.error,
+                "turn_id": turn_id, "conversation_id": conversation_id,
+            }});
+            let _ = writeln!(self.stdout, "{result}");
+        } else {
+            if !end.text.is_empty() {
+                let newline = if end.text.ends_with('\n') { "" } else { "\n" };
+                let _ = write!(self.stdout, "{}{newline}", end.text);
+            }
+            let _ = self.stdout.flush();
+            if let Some(error) = &end.error {
+                complain(error);
+            }
+        }
+        let _ = self.stdout.flush();
+    }
+}

@@ -1,0 +1,493 @@
+//! The actor of a session: the one task that owns its state. Ops reach it as messages and take effect one by one; a turn
+//! runs beside it, so that cancelling, steering and commands work meanwhile.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::command::{self, CommandHost, CommandLine};
+use crate::conversation::{Transcript, Window};
+use crate::error::{AgentError, ErrorKind};
+use crate::message::Usage;
+use crate::persistence::ProjectMemory;
+use crate::process::Environment;
+use crate::prompt::{MemoryEntry, with_note};
+use crate::protocol::{
+    CancelScope, EventKind, EventQueue, Hello, NoticeLevel, SessionState, Status, StopReason, Submit, Theme,
+};
+use crate::role::Role;
+use crate::runtime::bus::EventBus;
+use crate::runtime::context::ExecutionContext;
+use crate::runtime::conversations::{self, OpenedConversation};
+use crate::runtime::ids;
+use crate::runtime::lifecycle::{Lifecycle, SessionStatus};
+use crate::runtime::options::SessionOptions;
+use crate::runtime::scope::{TurnScope, project};
+use crate::runtime::services::Services;
+use crate::runtime::steering::Steering;
+use crate::runtime::turns::{self, Conversation, PROMPT_STATE, TurnJob};
+use crate::runtime::usage::UsageTracker;
+use crate::tool::ToolState;
+
+/// What reaches the actor.
+pub(super) enum Message {
+    Submit {
+        submit: Submit,
+        command: bool,
+    },
+    Cancel {
+        scope: CancelScope,
+        reason: String,
+    },
+    Answer {
+        question_id: String,
+        value: Value,
+    },
+    Resize {
+        cols: u16,
+        rows: u16,
+    },
+    Theme(Theme),
+    ViewKey {
+        view_id: String,
+        key: String,
+    },
+    Close {
+        reason: String,
+    },
+    /// The running turn ended; its conversation comes back.
+    TurnEnded {
+        conversation: Box<Conversation>,
+        stop_reason: StopReason,
+    },
+}
+
+/// The actor.
+pub(super) struct Actor {
+    session_id: Arc<str>,
+    services: Arc<Services>,
+    bus: EventBus,
+    status: Arc<Mutex<Status>>,
+    inbox: mpsc::UnboundedSender<Message>,
+    lifecycle: Lifecycle,
+    role: Role,
+    model_override: Option<String>,
+    cwd: PathBuf,
+    env: Environment,
+    /// At home here between turns, with the turn's task while one runs.
+    conversation: Option<Box<Conversation>>,
+    steering: Steering,
+    tool_state: Arc<ToolState>,
+    memories: Vec<ProjectMemory>,
+    remember: bool,
+    closing: bool,
+    /// Lines handed over so far, and how many of them were told to be worked off.
+    inputs: u64,
+    settled: u64,
+}
+
+impl Actor {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called once; a struct of the same fields would only name them twice"
+    )]
+    pub(super) fn new(
+        hello: Hello,
+        options: SessionOptions,
+        services: Arc<Services>,
+        role: Role,
+        opened: OpenedConversation,
+        memories: Vec<ProjectMemory>,
+        env: Environment,
+        bus: EventBus,
+        status: Arc<Mutex<Status>>,
+        inbox: mpsc::UnboundedSender<Message>,
+    ) -> Self {
+        let mut lifecycle = Lifecycle::default();
+        // A new lifecycle always starts.
+        let _ = lifecycle.start();
+        Self {
+            session_id: ids::session().into(),
+            services,
+            bus,
+            status,
+            inbox,
+            lifecycle,
+            role,
+            model_override: options.model.or_else(|| opened.record.model_override.clone()),
+            cwd: hello.cwd.into(),
+            env,
+            conversation: Some(Box::new(in_memory(opened))),
+            steering: Steering::default(),
+            tool_state: Arc::new(ToolState::default()),
+            memories,
+            remember: options.shell && !options.ephemeral,
+            closing: false,
+            inputs: 0,
+            settled: 0,
+        }
+    }
+
+    /// Works off messages until the session ends, then closes the queue. A defect in one op is told as an error and does
+    /// not end the session.
+    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Message>, queue: Arc<EventQueue>) {
+        while let Some(message) = inbox.recv().await {
+            let handled = AssertUnwindSafe(async { self.handle(message) }).catch_unwind().await;
+            if handled.is_err() {
+                let text = "an internal error: the last input was not worked on".to_owned();
+                self.bus.notice(
+                    NoticeLevel::Error,
+                    text,
+                    Some("try again, and please report this".to_owned()),
+                );
+                self.bus.emit(EventKind::StatusChanged {
+                    state: SessionState::Error,
+                });
+            }
+            self.settle();
+            if self.closing && self.lifecycle.current_turn().is_none() {
+                break;
+            }
+        }
+        queue.close();
+    }
+
+    /// Tells, once, that nothing is left to do for the lines handed over.
+    fn settle(&mut self) {
+        if self.settled < self.inputs && self.lifecycle.current_turn().is_none() {
+            self.settled = self.inputs;
+            self.bus.emit(EventKind::InputSettled {
+                inputs: self.inputs,
+                closing: self.closing,
+            });
+        }
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Submit { submit, command } => self.submit(submit, command),
+            Message::Cancel { scope, reason } => self.cancel(scope, &reason),
+            Message::Answer { question_id, value } => {
+                tracing::debug!(%question_id, is_text = value.is_string(), "an answer to no question");
+                self.tell(
+                    NoticeLevel::Warn,
+                    format!("there is no question `{question_id}` to answer"),
+                    None,
+                );
+            }
+            Message::Resize { cols, rows } => tracing::debug!(cols, rows, "the terminal changed its size"),
+            Message::Theme(theme) => tracing::debug!(?theme, "the client changed its colours"),
+            Message::ViewKey { view_id, key } => {
+                tracing::debug!(%view_id, %key, "a key for no view");
+                self.tell(NoticeLevel::Warn, format!("there is no open view `{view_id}`"), None);
+            }
+            Message::Close { reason } => {
+                self.closing = true;
+                self.lifecycle.stop(&reason);
+            }
+            Message::TurnEnded {
+                conversation,
+                stop_reason,
+            } => self.turn_ended(conversation, stop_reason),
+        }
+    }
+
+    fn tell(&self, level: NoticeLevel, text: String, hint: Option<String>) {
+        self.bus.notice(level, text, hint);
+    }
+
+    fn tell_error(&self, error: AgentError) {
+        self.tell(NoticeLevel::Error, error.message, error.hint.map(Into::into));
+    }
+
+    fn set_status(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn submit(&mut self, submit: Submit, command: bool) {
+        self.inputs += 1;
+        if !submit.cwd.is_empty() {
+            self.cwd = PathBuf::from(&submit.cwd);
+        }
+        if !submit.env.is_empty() {
+            self.env = self.env.with_changes(submit.env.clone());
+        }
+        if command && let Some(call) = CommandLine::parse(&submit.line) {
+            self.command(&call);
+            return;
+        }
+        if submit.line.trim().is_empty() {
+            return;
+        }
+        if self.lifecycle.current_turn().is_some() {
+            self.steer(submit.line);
+        } else if let Err(error) = self.start_turn(submit.line) {
+            self.tell_error(error);
+            self.bus.emit(EventKind::StatusChanged {
+                state: SessionState::Error,
+            });
+        }
+    }
+
+    fn command(&mut self, call: &CommandLine<'_>) {
+        let registry = Arc::clone(&self.services.command);
+        let running = self.lifecycle.current_turn().is_some();
+        let output = registry.get(call.name).and_then(|command| {
+            if running && !command.during_turn {
+                let message = format!("/{} has to wait until the turn has ended", command.name);
+                let error = AgentError::new(ErrorKind::Policy, "turn_active", message).from_origin("command");
+                return Err(error.with_hint("cancel the turn, or wait for it"));
+            }
+            (command.run)(call, self)
+        });
+        let command = call.name.to_owned();
+        self.bus.emit(match output {
+            Ok(output) => EventKind::CommandOutput {
+                command,
+                text: output.text,
+                ok: true,
+                value: output.value,
+            },
+            Err(error) => EventKind::CommandOutput {
+                command,
+                text: error.to_string(),
+                ok: false,
+                value: None,
+            },
+        });
+    }
+
+    fn steer(&mut self, line: String) {
+        match self.steering.push(line.clone()) {
+            Some(queued) => {
+                self.set_status(|status| status.queued = queued);
+                self.bus.emit(EventKind::InputQueued { text: line, queued });
+            }
+            None => {
+                let hint = "wait for the current step, or cancel the turn".to_owned();
+                self.tell(
+                    NoticeLevel::Warn,
+                    "too many lines wait already; this one was not taken".to_owned(),
+                    Some(hint),
+                );
+                self.bus.emit(EventKind::Prefill { text: line });
+            }
+        }
+    }
+
+    fn start_turn(&mut self, line: String) -> Result<(), AgentError> {
+        let Some(mut conversation) = self.conversation.take() else {
+            return Err(AgentError::internal(
+                "runtime",
+                "the conversation is still with an earlier turn",
+            ));
+        };
+        let job = self.turn_job(&mut conversation, line);
+        let job = match job {
+            Ok(job) => job,
+            Err(error) => {
+                self.conversation = Some(conversation);
+                return Err(error);
+            }
+        };
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            let stop_reason = turns::run(job, &mut conversation).await;
+            // Where the actor is gone, nobody needs the conversation any more.
+            let _ = inbox.send(Message::TurnEnded {
+                conversation,
+                stop_reason,
+            });
+        });
+        Ok(())
+    }
+
+    fn turn_job(&mut self, conversation: &mut Conversation, line: String) -> Result<TurnJob, AgentError> {
+        let scope = TurnScope {
+            project: project(&self.cwd),
+            env: self.env.clone(),
+        };
+        let selection = self.services.model.select(self.role, self.model_override.as_deref());
+        let provider = self.services.model.provider(&selection.model)?;
+        let memories: Vec<_> = self
+            .memories
+            .iter()
+            .map(|memory| MemoryEntry::new(&memory.id, &memory.content))
+            .collect();
+        let built = self.services.prompt.system_prompt(self.role, &scope.project, &memories);
+        let told = conversation.told.as_ref();
+        let note = told.and_then(|told| built.state.note_since(told, Some(&scope.project)));
+        if conversation.transcript.system.is_none() {
+            built
+                .notices
+                .into_iter()
+                .for_each(|text| self.tell(NoticeLevel::Warn, text, None));
+            conversation.record.system_prompt = Some(built.text.clone());
+            conversation.transcript.system = Some(built.text);
+        }
+        conversation.tell(built.state);
+        let record = &mut conversation.record;
+        record.role = self.role.name().to_owned();
+        record.cwd = scope.project.cwd.display().to_string();
+        record.model_override.clone_from(&self.model_override);
+        if record.title.is_empty() {
+            record.title = title(&line);
+        }
+        let turn = self.lifecycle.begin_turn(record.turns + 1)?;
+        self.set_status(|status| {
+            status.model.clone_from(&selection.model);
+            status.role = self.role.name().to_owned();
+            status.label = self.role.spec().label.to_owned();
+        });
+        let input = with_note(note.as_deref(), &line);
+        Ok(TurnJob {
+            context: ExecutionContext {
+                session_id: Arc::clone(&self.session_id),
+                active_role: self.role,
+                conversation_id: conversation.record.id.as_str().into(),
+                services: Arc::clone(&self.services),
+                scope,
+                model_override: self.model_override.clone(),
+            },
+            turn,
+            provider,
+            model: selection,
+            input: crate::message::Message::user(input),
+            line,
+            bus: self.bus.clone(),
+            steering: self.steering.clone(),
+            tool_state: Arc::clone(&self.tool_state),
+            remember: self.remember,
+        })
+    }
+
+    fn cancel(&mut self, _scope: CancelScope, reason: &str) {
+        let Some(turn) = self.lifecycle.current_turn() else {
+            return;
+        };
+        if turn.cancel.is_cancelled() {
+            // Asked again: it does not wait any longer for tools to end well.
+            turn.cancel.cancel_now();
+        } else {
+            self.bus.emit_turn(
+                &turn.id,
+                EventKind::TurnCancelRequested {
+                    reason: reason.to_owned(),
+                },
+            );
+            turn.cancel.cancel();
+        }
+    }
+
+    fn turn_ended(&mut self, conversation: Box<Conversation>, stop_reason: StopReason) {
+        let usage = conversation
+            .usage
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .total();
+        let conversation_id = conversation.record.id.clone();
+        self.conversation = Some(conversation);
+        self.lifecycle.finish_turn();
+        let waiting = self.steering.drain();
+        self.set_status(|status| {
+            status.queued = 0;
+            status.usage = usage;
+            status.conversation_id = conversation_id;
+        });
+        if waiting.is_empty() {
+            return;
+        }
+        // Lines that came too late to join the turn: the next turn's input, or back to the user.
+        let line = waiting.join("\n");
+        if stop_reason != StopReason::Completed || self.lifecycle.status != SessionStatus::Running {
+            self.bus.emit(EventKind::Prefill { text: line });
+        } else if let Err(error) = self.start_turn(line) {
+            self.tell_error(error);
+        }
+    }
+}
+
+impl CommandHost for Actor {
+    fn registry(&self) -> Arc<command::Registry> {
+        Arc::clone(&self.services.command)
+    }
+
+    fn new_conversation(&mut self) -> Result<String, AgentError> {
+        if self.lifecycle.current_turn().is_some() {
+            return Err(AgentError::new(ErrorKind::Policy, "turn_active", "a turn is running").from_origin("runtime"));
+        }
+        let opened = conversations::fresh(&project(&self.cwd).project_id);
+        let id = opened.record.id.clone();
+        self.conversation = Some(Box::new(in_memory(opened)));
+        self.set_status(|status| {
+            status.conversation_id.clone_from(&id);
+            status.usage = Usage::default();
+        });
+        Ok(id)
+    }
+
+    fn usage(&self) -> (Usage, Vec<(String, Usage)>) {
+        let Some(conversation) = &self.conversation else {
+            return Default::default();
+        };
+        let tracker = conversation.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let children = tracker
+            .children()
+            .iter()
+            .map(|(role, usage)| (role.name().to_owned(), usage.clone()));
+        (tracker.parent().clone(), children.collect())
+    }
+
+    fn quit(&mut self) {
+        self.closing = true;
+        self.lifecycle.stop("quit");
+    }
+}
+
+fn in_memory(opened: OpenedConversation) -> Conversation {
+    let OpenedConversation {
+        record,
+        messages,
+        usage,
+        ..
+    } = opened;
+    let mut parent = Usage::default();
+    let mut children: BTreeMap<Role, Usage> = BTreeMap::new();
+    for used in usage {
+        match (&used.child_job, Role::from_name(&used.role)) {
+            (Some(_), Some(role)) => children.entry(role).or_default().add(&used.usage),
+            _ => parent.add(&used.usage),
+        }
+    }
+    let kept = messages.len();
+    let told = record
+        .extra
+        .get(PROMPT_STATE)
+        .cloned()
+        .and_then(|state| serde_json::from_value(state).ok());
+    Conversation {
+        transcript: Transcript::resumed(record.id.clone(), record.system_prompt.clone(), messages),
+        record,
+        window: Window::default(),
+        kept,
+        usage: Arc::new(Mutex::new(UsageTracker::resumed(parent, children))),
+        told,
+    }
+}
+
+/// The first line of what the user said first, as the conversation's name in lists.
+fn title(line: &str) -> String {
+    const MAX_CHARS: usize = 80;
+    line.trim()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(MAX_CHARS)
+        .collect()
+}

@@ -1,0 +1,42 @@
+//! The runtime: sessions, their turns, and the services they are made of.
+//!
+//! It owns no protocol, storage or screen logic: it composes the services, snapshots where a turn happens, drives the
+//! engine, and tells what happens as events. A [`Session`] is the handle every carrier uses; behind it one actor (a
+//! task) owns all state of the session, so that ops take effect one after the other.
+
+mod actor;
+mod bus;
+pub mod clock;
+mod complete;
+mod context;
+mod conversations;
+mod executor;
+pub mod git_repo;
+pub mod ids;
+mod lifecycle;
+mod models;
+mod options;
+mod prompts;
+mod scope;
+mod services;
+mod session;
+mod steering;
+mod tools;
+mod turns;
+mod ui;
+mod usage;
+
+pub use bus::EventBus;
+pub use context::ExecutionContext;
+pub use conversations::{ConversationService, ConversationStart, OpenedConversation, StoredConversations};
+pub use executor::runtime;
+pub use lifecycle::{ActiveTurn, Lifecycle, SessionStatus};
+pub use models::{ConfiguredModels, ModelService};
+pub use options::SessionOptions;
+pub use prompts::{BuiltPrompt, BuiltinPrompts, PromptService};
+pub use scope::{TurnScope, project};
+pub use services::{Catalogue, DispatchService, MatrixDispatch, RoleService, ServiceHandles, Services, compose};
+pub use session::Session;
+pub use tools::{BuiltinTools, ToolService};
+pub use ui::{TerminalUi, UiService};
+pub use usage::UsageTracker;

@@ -1,0 +1,123 @@
+//! The model of a request: which one, and who answers for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::error::{AgentError, ErrorKind};
+use crate::llm::{
+    Client, ClientConfig, DEMO_MODEL, DemoProvider, Provider, ProxySettings, RequestParams, Secret, Timeouts,
+};
+use crate::process::Environment;
+use crate::role::{ModelLimits, ModelOptions, ModelRequest, Role, SelectedModel, select_model};
+
+/// Chooses models and finds who answers for them.
+pub trait ModelService: Send + Sync {
+    /// The model of `role`'s requests, by the eight steps.
+    fn select(&self, role: Role, model_override: Option<&str>) -> SelectedModel;
+    /// Who answers for a model.
+    ///
+    /// # Errors
+    /// `schema` where no server is configured; `transport` or `schema` where the configured one cannot be used.
+    fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, AgentError>;
+    /// The parameters of a request to a model.
+    fn params(&self, model: &str) -> RequestParams;
+}
+
+/// The models of the configuration. The HTTP client is made at the first request that needs it.
+pub struct ConfiguredModels {
+    config: Config,
+    env: Environment,
+    clients: Mutex<HashMap<String, Arc<dyn Provider>>>,
+}
+
+impl ConfiguredModels {
+    /// The models of `config`; keys and proxies come from `env`.
+    #[must_use]
+    pub fn new(config: &Config, env: &Environment) -> Self {
+        Self {
+            config: config.clone(),
+            env: env.clone(),
+            clients: Mutex::default(),
+        }
+    }
+
+    /// What the user's configuration says of a model's limits.
+    fn limits(&self, model: &str) -> ModelLimits {
+        let settings = self.config.request_settings(model);
+        ModelLimits {
+            context_window: settings.context_window,
+            max_output_tokens: settings.max_tokens,
+        }
+    }
+
+    fn client_config(&self, model: &str) -> Result<ClientConfig, AgentError> {
+        let config = &self.config;
+        let api_url = config.opt_str("llm_config.api_url").ok_or_else(no_server)?;
+        let var = |name: &str| self.env.get(name).and_then(|value| value.to_str()).map(str::to_owned);
+        let mut client = ClientConfig::new(api_url);
+        if let Some(name) = config.opt_str("llm_config.api_key_env") {
+            client.api_key = var(name).filter(|key| !key.trim().is_empty()).map(Secret::from);
+            client.api_key_name = Some(name.to_owned());
+        }
+        let seconds = |path: &str| Duration::try_from_secs_f64(config.f64(path)).unwrap_or(Duration::MAX);
+        client.timeouts = Timeouts {
+            timeout: seconds("llm_config.timeout"),
+            connect: seconds("llm_config.connect_timeout"),
+            send: seconds("llm_config.send_timeout"),
+            recv: seconds("llm_config.recv_timeout"),
+            stream_stall: seconds("llm_config.stream_stall_timeout"),
+        };
+        client.extra_headers = config.request_settings(model).extra_headers.into_iter().collect();
+        client.ca_file = config.opt_str("llm_config.ca_file").map(Into::into);
+        client.proxies = ProxySettings::from_vars(var);
+        Ok(client)
+    }
+}
+
+fn no_server() -> AgentError {
+    AgentError::new(ErrorKind::Schema, "no_api_url", "no model server is configured")
+        .from_origin("llm")
+        .with_hint(
+            "set \"llm_config\": {\"api_url\": \"http://127.0.0.1:8080/v1\"} in ~/.config/lilush/agent_smith.json, \
+             or try the embedded model with --model demo",
+        )
+}
+
+impl ModelService for ConfiguredModels {
+    fn select(&self, role: Role, model_override: Option<&str>) -> SelectedModel {
+        let options = self.config.value_at(&["services", "model"]);
+        let request = ModelRequest {
+            model_override: model_override.map(str::to_owned),
+            options: options.map(ModelOptions::from_value).unwrap_or_default(),
+        };
+        let runtime = ModelOptions::from_value(self.config.snapshot());
+        select_model(&request, role.spec(), &runtime, |model| self.limits(model))
+    }
+
+    fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, AgentError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(model) {
+            return Ok(Arc::clone(client));
+        }
+        let client: Arc<dyn Provider> = if model == DEMO_MODEL {
+            Arc::new(DemoProvider)
+        } else {
+            Arc::new(Client::new(self.client_config(model)?)?)
+        };
+        clients.insert(model.to_owned(), Arc::clone(&client));
+        Ok(client)
+    }
+
+    fn params(&self, model: &str) -> RequestParams {
+        let settings = self.config.request_settings(model);
+        RequestParams {
+            temperature: settings.temperature,
+            max_tokens: settings.max_tokens,
+            reasoning_effort: settings.reasoning_effort,
+            extra_body: settings.extra_body,
+            ..RequestParams::default()
+        }
+    }
+}

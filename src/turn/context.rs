@@ -1,0 +1,85 @@
+//! What a turn is given, and what it gives back.
+
+use std::sync::Arc;
+
+use crate::cancel::CancelToken;
+use crate::conversation::WindowPolicy;
+use crate::error::AgentError;
+use crate::llm::{EmptyRetryPolicy, Provider, RequestParams, RetryPolicy};
+use crate::message::{ToolDefinition, Usage};
+use crate::protocol::{EventKind, StopReason};
+use crate::tool::{Registry, ToolContext};
+
+/// Takes the events of a turn.
+pub type EventSink = Arc<dyn Fn(EventKind) + Send + Sync>;
+
+/// Limits of one turn.
+#[derive(Clone, Debug, Default)]
+pub struct TurnLimits {
+    /// Tools that may run; unlimited where absent.
+    pub tool_steps: Option<u64>,
+    /// Tokens that may be used.
+    pub tokens: Option<u64>,
+    /// Money that may be spent by the conversation, in US dollars, and what it has spent before this turn.
+    pub cost: Option<(f64, f64)>,
+}
+
+/// Everything a turn works with; nothing in it changes while it runs.
+pub struct TurnContext {
+    /// The turn.
+    pub turn_id: String,
+    /// Answers the requests.
+    pub provider: Arc<dyn Provider>,
+    /// The model asked.
+    pub model: String,
+    /// Parameters of each request.
+    pub params: RequestParams,
+    /// Whether answers are streamed.
+    pub stream: bool,
+    /// Retries after a failed request.
+    pub retry: RetryPolicy,
+    /// Retries after an answer without text and calls.
+    pub empty_retry: EmptyRetryPolicy,
+    /// The tools there are.
+    pub registry: Arc<Registry>,
+    /// The tools offered.
+    pub definitions: Vec<ToolDefinition>,
+    /// What each tool gets; `call_id`, `cancel` and `progress` are set for each call.
+    pub tool_context: ToolContext,
+    /// What is left out of requests, and when.
+    pub window_policy: WindowPolicy,
+    /// Limits.
+    pub limits: TurnLimits,
+    /// The turn's cancellation.
+    pub cancel: CancelToken,
+    /// Where events go.
+    pub events: EventSink,
+    /// Takes the lines typed since the last time, to join the turn.
+    pub steering: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Adds what a request used and tells the totals.
+    pub on_usage: Arc<dyn Fn(&Usage) + Send + Sync>,
+}
+
+impl TurnContext {
+    /// Tells an event.
+    pub fn emit(&self, kind: EventKind) {
+        (self.events)(kind);
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug)]
+pub struct TurnResult {
+    /// Why.
+    pub stop_reason: StopReason,
+    /// The model's last text.
+    pub text: String,
+    /// Requests answered.
+    pub rounds: u32,
+    /// Tools that ran.
+    pub tool_calls: u32,
+    /// What it took.
+    pub usage: Usage,
+    /// What went wrong, or which limit was reached.
+    pub error: Option<AgentError>,
+}
