@@ -250,7 +250,7 @@ impl Renderer {
                 self.last_call = Some(call_id.clone());
                 self.activity.start_tool(Running::new(call_id, name, self.now));
             }
-            EventKind::ToolOutputDelta { call_id, text } => {
+            EventKind::ToolOutputDelta { call_id, text, .. } => {
                 self.activity.tool_output(call_id, text);
                 self.stale = true;
                 return false;
@@ -289,6 +289,10 @@ impl Renderer {
             EventKind::InputQueued { text, queued } => {
                 self.begin(Surface::Note, out);
                 out.push(lines::queued(&self.page, text, *queued));
+            }
+            EventKind::InputSettled { .. } => {
+                self.end_text(out);
+                self.activity = Activity::Idle;
             }
             EventKind::StatusChanged { state } => match state {
                 SessionState::Idle | SessionState::Error | SessionState::Cancelled => {
