@@ -1,8 +1,6 @@
 //! Lays out Markdown that is all there: parser events to styled lines of a given width.
 
-use std::sync::Arc;
-
-use pulldown_cmark::{BlockQuoteKind, CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
+use pulldown_cmark::{BlockQuoteKind, Event, HeadingLevel, Tag, TagEnd};
 
 use super::cut::{self, Numbers};
 use super::table::Table;
@@ -10,10 +8,14 @@ use super::{Definitions, MarkdownOptions, Resume, parser};
 use crate::ui::element::{Element, Style};
 use crate::ui::line::{Line, Span};
 use crate::ui::text;
-use crate::ui::wrap::{chop, wrap};
 
-/// Blanks before a block of code.
-const CODE_INDENT: usize = 2;
+mod code;
+mod inline;
+mod rows;
+
+use code::Code;
+use inline::is_line_break;
+use rows::Container;
 
 /// Lines, and what those after them need to know.
 pub(super) struct Laid {
@@ -75,22 +77,6 @@ enum Block {
     Paragraph,
     List,
     Other,
-}
-
-enum Container {
-    /// A quote, and how many lines there were before it, unless it goes on from before a cut. Every block shows at least
-    /// one line: the mark of the item it opens must not depend on what follows.
-    Quote { before: Option<usize> },
-    /// A list's item or a footnote: text behind a mark, which stands on the first line only.
-    Item { mark: Option<String>, indent: usize },
-}
-
-struct Code {
-    /// The line being read.
-    line: String,
-    element: Element,
-    indent: usize,
-    is_diff: bool,
 }
 
 struct Layout<'a> {
@@ -171,15 +157,7 @@ impl Layout<'_> {
                 }
             }
             Tag::CodeBlock(kind) => self.start_code(&kind, at),
-            Tag::HtmlBlock => {
-                self.begin(at, Block::Other);
-                self.code = Some(Code {
-                    line: String::new(),
-                    element: Element::Html,
-                    indent: 0,
-                    is_diff: false,
-                });
-            }
+            Tag::HtmlBlock => self.start_html(at),
             Tag::List(number) => {
                 let (first, goes_on) = self.numbers.list(number);
                 if !goes_on {
@@ -247,12 +225,7 @@ impl Layout<'_> {
                 self.containers.pop();
                 self.styles.pop();
             }
-            TagEnd::CodeBlock | TagEnd::HtmlBlock => {
-                if self.code.as_ref().is_some_and(|code| !code.line.is_empty()) {
-                    self.code_line();
-                }
-                self.code = None;
-            }
+            TagEnd::CodeBlock | TagEnd::HtmlBlock => self.end_code(),
             TagEnd::List(_) => {
                 self.lists.pop();
             }
@@ -304,34 +277,6 @@ impl Layout<'_> {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    /// A block starts: decides whether a blank line stands before it.
-    fn begin(&mut self, at: usize, block: Block) {
-        if at < self.resume.header_len {
-            return;
-        }
-        self.numbers_seen(at, block);
-        let top_level = self.containers.is_empty() && self.lists.is_empty();
-        let after_paragraph = self.after_paragraph;
-        if top_level {
-            self.after_paragraph = block == Block::Paragraph;
-        }
-        let line = cut::line_start(self.source, at).max(self.resume.header_len);
-        if self.gap_line.replace(line) == Some(line) || !std::mem::replace(&mut self.started, true) {
-            return;
-        }
-        let blank = cut::blank_before(self.source, at, self.resume);
-        if blank || (top_level && !(after_paragraph && block == Block::List)) {
-            let (prefix, _) = self.prefix(false);
-            self.lines.push(trim_end(prefix));
-        }
-    }
-
-    fn numbers_seen(&mut self, at: usize, block: Block) {
-        if block != Block::List {
-            self.numbers.content(at);
-        }
-    }
-
     fn start_item(&mut self, at: usize) {
         let number = self.lists.last().copied().flatten();
         if let Some(Some(next)) = self.lists.last_mut() {
@@ -339,7 +284,8 @@ impl Layout<'_> {
         }
         let continued = at < self.resume.header_len;
         if !continued {
-            self.gap_before_item(at);
+            // Items are set apart where the source sets them apart.
+            self.gap(at, |blank| blank);
         }
         let mark = match number {
             Some(number) => format!("{number}{}", ordered_delimiter(&self.source[at..])),
@@ -352,257 +298,6 @@ impl Layout<'_> {
             indent,
         });
     }
-
-    /// Items are set apart where the source sets them apart.
-    fn gap_before_item(&mut self, at: usize) {
-        let line = cut::line_start(self.source, at).max(self.resume.header_len);
-        if self.gap_line.replace(line) == Some(line) || !std::mem::replace(&mut self.started, true) {
-            return;
-        }
-        if cut::blank_before(self.source, at, self.resume) {
-            let (prefix, _) = self.prefix(false);
-            self.lines.push(trim_end(prefix));
-        }
-    }
-
-    fn task(&mut self, checked: bool, at: usize) {
-        self.begin_inline(at);
-        let sign = if checked { "[x] " } else { "[ ] " };
-        self.inline.push(Span::new(sign, Element::ListMarker));
-    }
-
-    // Text within a block.
-
-    /// Text right in an item has no paragraph of its own; it starts one.
-    fn begin_inline(&mut self, at: usize) {
-        if self.inline.is_empty() && self.table.is_none() {
-            self.begin(at, Block::Other);
-        }
-    }
-
-    fn start_inline(&mut self, element: Element, at: usize) {
-        self.begin_inline(at);
-        self.styles.push(self.style().within(element));
-    }
-
-    fn text(&mut self, text: &str, style: Style, at: usize) {
-        self.begin_inline(at);
-        let text = text::sanitize(text).replace(['\n', '\t'], " ");
-        match self.inline.last_mut() {
-            Some(last) if last.style == style && self.links.is_empty() && last.link.is_none() => {
-                last.text.push_str(&text)
-            }
-            _ => self.inline.push(Span {
-                text,
-                style,
-                link: None,
-            }),
-        }
-    }
-
-    fn line_break(&mut self, at: usize) {
-        self.begin_inline(at);
-        self.inline.push(Span {
-            text: "\n".to_owned(),
-            style: self.style(),
-            link: None,
-        });
-    }
-
-    fn inline_code(&mut self, code: &str, at: usize) {
-        self.begin_inline(at);
-        let mark = self.options.marks.then(|| Span::new("`", Element::CodeMark));
-        self.inline.extend(mark.clone());
-        self.text(code, self.style().within(Element::Code), at);
-        self.inline.extend(mark);
-    }
-
-    fn end_link(&mut self) {
-        let Some((url, from)) = self.links.pop() else { return };
-        let Some(spans) = self.inline.get_mut(from..) else {
-            return;
-        };
-        let shown: String = spans.iter().map(|span| span.text.as_str()).collect();
-        if self.options.hyperlinks && is_safe_url(&url) {
-            let url: Arc<str> = url.into();
-            spans.iter_mut().for_each(|span| span.link = Some(url.clone()));
-        } else if !url.is_empty() && shown != url && format!("mailto:{shown}") != url {
-            self.inline.push(Span::new(
-                &format!(" ({})", text::sanitize(&url).replace(['\n', '\t'], " ")),
-                Element::Url,
-            ));
-        }
-    }
-
-    fn definition(&mut self, at: usize, label: &str, url: &str, title: &str) {
-        self.begin(at, Block::Other);
-        let title = if title.is_empty() {
-            String::new()
-        } else {
-            format!(" \"{title}\"")
-        };
-        let line = format!("[{label}]: {url}{title}").replace(['\n', '\t'], " ");
-        for spans in wrap(&[Span::new(&line, Element::Url)], self.room()) {
-            self.emit(spans);
-        }
-    }
-
-    fn flush_text(&mut self) {
-        if self.inline.is_empty() {
-            return;
-        }
-        let inline = std::mem::take(&mut self.inline);
-        for spans in wrap(&inline, self.room()) {
-            self.emit(spans);
-        }
-    }
-
-    // Blocks of code, and HTML.
-
-    fn start_code(&mut self, kind: &CodeBlockKind<'_>, at: usize) {
-        self.begin(at, Block::Other);
-        let info = match kind {
-            CodeBlockKind::Fenced(info) => info.as_ref(),
-            CodeBlockKind::Indented => "",
-        };
-        let language = info.split([' ', ',', '{']).next().unwrap_or_default();
-        if !info.trim().is_empty() && at >= self.resume.header_len {
-            let label = Span::new(&info.replace('\t', " "), Element::CodeLang);
-            for mut spans in chop(&[label], self.room().saturating_sub(CODE_INDENT)) {
-                spans.insert(0, Span::pad(CODE_INDENT));
-                self.emit(spans);
-            }
-        } else if self.containers.iter().any(Container::has_mark) {
-            // The item's mark has a line of its own, so that it does not depend on whether code follows yet.
-            self.emit(Vec::new());
-        }
-        for container in &mut self.containers {
-            // Nor does a quote know yet whether it stays empty.
-            if let Container::Quote { before } = container {
-                *before = None;
-            }
-        }
-        self.code = Some(Code {
-            line: String::new(),
-            element: Element::CodeBlock,
-            indent: CODE_INDENT,
-            is_diff: matches!(language, "diff" | "patch"),
-        });
-    }
-
-    fn code_text(&mut self, text: &str) {
-        for part in text.split_inclusive('\n') {
-            let Some(code) = &mut self.code else { return };
-            code.line.push_str(part.trim_end_matches(['\n', '\r']));
-            if part.ends_with('\n') {
-                self.code_line();
-            }
-        }
-    }
-
-    fn code_line(&mut self) {
-        let room = self.room();
-        let Some(code) = &mut self.code else { return };
-        let line = std::mem::take(&mut code.line);
-        let clean = text::sanitize(&line);
-        let clean = text::expand_tabs(&clean);
-        let element = match clean.as_bytes().first() {
-            Some(b'+') if code.is_diff => Element::DiffAdded,
-            Some(b'-') if code.is_diff => Element::DiffRemoved,
-            Some(b'@') if code.is_diff => Element::DiffHunk,
-            _ => code.element,
-        };
-        let indent = code.indent;
-        let span = Span {
-            text: clean.into_owned(),
-            style: element.into(),
-            link: None,
-        };
-        for mut spans in chop(&[span], room.saturating_sub(indent)) {
-            if indent > 0 && !spans.is_empty() {
-                spans.insert(0, Span::pad(indent));
-            }
-            self.emit(spans);
-        }
-    }
-
-    // Lines.
-
-    /// What stands before a line inside the open containers, and its cells. Marks are used up by the first line, unless
-    /// this is for a blank one. Containers that would leave less than half of the width are left out.
-    fn prefix(&mut self, first: bool) -> (Vec<Span>, usize) {
-        let mut spans = Vec::with_capacity(self.containers.len() + 1);
-        let mut used = 0;
-        for container in &mut self.containers {
-            let cells = container.cells();
-            if used + cells > self.options.width / 2 {
-                break;
-            }
-            used += cells;
-            match container {
-                Container::Quote { .. } => {
-                    let bar = if self.options.unicode { "│ " } else { "| " };
-                    spans.push(Span::new(bar, Element::QuoteBar));
-                }
-                Container::Item { mark, indent } => match mark.take_if(|_| first) {
-                    Some(mark) => {
-                        let blanks = indent.saturating_sub(text::width(&mark));
-                        spans.push(Span::new(&mark, Element::ListMarker));
-                        spans.push(Span::pad(blanks));
-                    }
-                    None => spans.push(Span::pad(*indent)),
-                },
-            }
-        }
-        (spans, used)
-    }
-
-    /// The cells left for a line's text.
-    fn room(&self) -> usize {
-        let mut used = 0;
-        for container in &self.containers {
-            let cells = container.cells();
-            if used + cells > self.options.width / 2 {
-                break;
-            }
-            used += cells;
-        }
-        self.options.width.saturating_sub(used).max(1)
-    }
-
-    fn emit(&mut self, spans: Vec<Span>) {
-        let (mut line, _) = self.prefix(true);
-        line.extend(spans);
-        self.lines.push(trim_end(line));
-    }
-}
-
-impl Container {
-    fn has_mark(&self) -> bool {
-        matches!(self, Self::Item { mark: Some(_), .. })
-    }
-
-    fn cells(&self) -> usize {
-        match self {
-            Self::Quote { .. } => 2,
-            Self::Item { indent, .. } => *indent,
-        }
-    }
-}
-
-/// A line without the padding at its end.
-fn trim_end(mut spans: Vec<Span>) -> Line {
-    while let Some(last) = spans.last_mut() {
-        if last.style == Style::of(Element::Pad) {
-            spans.pop();
-            continue;
-        }
-        if last.style == Style::of(Element::QuoteBar) {
-            last.text.truncate(last.text.trim_end().len());
-        }
-        break;
-    }
-    Line { spans }
 }
 
 fn is_block(tag: &Tag<'_>) -> bool {
@@ -643,20 +338,4 @@ fn alert_name(kind: BlockQuoteKind) -> &'static str {
 fn ordered_delimiter(item: &str) -> char {
     let after = item.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     if after.starts_with(')') { ')' } else { '.' }
-}
-
-fn is_line_break(html: &str) -> bool {
-    let name = html
-        .trim_start_matches('<')
-        .trim_end_matches('>')
-        .trim_end_matches('/')
-        .trim();
-    name.eq_ignore_ascii_case("br")
-}
-
-/// Whether an address may stand in an escape sequence, and is of a kind one follows.
-fn is_safe_url(url: &str) -> bool {
-    let printable = url.bytes().all(|byte| (0x21..0x7f).contains(&byte));
-    let known = ["https://", "http://", "mailto:", "ftp://", "file://"];
-    printable && known.iter().any(|scheme| url.starts_with(scheme))
 }

@@ -244,7 +244,13 @@ fn deep_nesting_and_endless_lines_are_survived() {
     let lists: String = (0..300)
         .map(|depth| format!("{}- {depth}\n", "  ".repeat(depth)))
         .collect();
-    assert_eq!(content(&render(&lists, options(20))), text_of(&lists));
+    let laid = render(&lists, options(20));
+    assert_eq!(content(&laid), text_of(&lists));
+    assert_eq!(
+        laid.len(),
+        300,
+        "an item without room for its mark is a line all the same"
+    );
     let endless = "word ".repeat(20_000);
     let mut stream = MarkdownStream::new(options(80));
     assert!(stream.push(&endless).is_empty());
