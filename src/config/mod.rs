@@ -21,6 +21,7 @@ pub mod schema;
 mod suggest;
 mod validate;
 mod value;
+mod warnings;
 
 pub use docs::markdown;
 pub use error::{ConfigError, Origin, Problem, Violation};
@@ -37,3 +38,4 @@ pub use request::RequestSettings;
 pub use suggest::{nearest, nearest_key};
 pub use validate::{shown, valid_part, validate};
 pub use value::merge;
+pub use warnings::KnownNames;
