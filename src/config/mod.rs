@@ -22,6 +22,7 @@ mod suggest;
 mod validate;
 mod value;
 mod write;
+mod warnings;
 
 pub use docs::markdown;
 pub use error::{ConfigError, Origin, Problem, Violation};
@@ -39,3 +40,4 @@ pub use suggest::nearest_key;
 pub use validate::{shown, valid_part, validate};
 pub use value::merge;
 pub use write::write_user_file;
+pub use warnings::KnownNames;
