@@ -13,18 +13,28 @@ mod support;
 
 #[path = "suite"]
 mod suite {
+    mod cancelling;
     mod command_user;
     mod config_code;
     mod config_docs;
     mod config_layers;
     mod config_merge;
+    mod demo;
+    mod exec_cli;
     mod house;
+    mod llm_cases;
+    mod llm_cassette;
     mod llm_client;
+    mod llm_history;
+    mod llm_network;
+    mod llm_retry;
+    mod main_job;
     mod process_bash;
     mod prompt_blocks;
     mod store_basics;
     mod store_trouble;
     mod tool_files;
+    mod tool_jobs;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

@@ -1,5 +1,6 @@
 //! Reading an answer from its connection: time limits, cancellation, the end of the body in all its ways.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use tokio::time::Instant;
 
 use super::assembly::{Assembly, Ending};
 use super::calls::Offered;
+use super::cassette::Tap;
 use super::failure::{Code, Fault};
 use super::provider::{ChatResponse, FinishReason, StreamEvent};
 use super::reader::{AnswerReader, BodyEnd};
@@ -38,6 +40,15 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// One limit for everything.
+    pub fn whole(limit: Duration) -> Self {
+        Self {
+            headers: limit,
+            stall: None,
+            quiet: limit,
+        }
+    }
+
     pub fn new(timeouts: &Timeouts, stream: bool) -> Self {
         if stream {
             Self {
@@ -67,15 +78,27 @@ pub(crate) struct Broken {
 /// Where the bytes of an answer come from.
 #[derive(Debug)]
 pub(crate) enum Body {
+    /// A connection.
     Http(Box<Response>),
+    /// A recording: pieces, and what broke it in the end.
+    Tape(VecDeque<Bytes>, Option<Box<Fault>>),
 }
 
 impl Body {
+    /// A recorded body.
+    pub fn tape(pieces: Vec<Bytes>, fault: Option<Fault>) -> Self {
+        Self::Tape(pieces.into(), fault.map(Box::new))
+    }
+
     async fn next(&mut self) -> Option<Result<Bytes, Box<Fault>>> {
         match self {
             Self::Http(response) => match response.chunk().await {
                 Ok(bytes) => bytes.map(Ok),
                 Err(error) => Some(Err(transport(&error, "the answer").into())),
+            },
+            Self::Tape(pieces, fault) => match pieces.pop_front() {
+                Some(bytes) => Some(Ok(bytes)),
+                None => fault.take().map(Err),
             },
         }
     }
@@ -95,17 +118,17 @@ impl Body {
 
 /// Reads the answer to a request with `messages` messages and these tools on offer.
 pub(crate) async fn read(
-    response: Response,
+    mut body: Body,
     offered: Offered<'_>,
     messages: usize,
     limits: &Limits,
+    tap: Option<&mut Tap>,
     sink: &mut (dyn FnMut(StreamEvent) + Send),
     cancel: &CancelToken,
 ) -> Result<ChatResponse, Box<Broken>> {
-    let mut body = Body::Http(Box::new(response));
     let mut answer = Assembly::new(offered, messages);
     let mut reader = AnswerReader::new();
-    let outcome = pump(&mut body, &mut reader, &mut answer, limits, sink, cancel).await;
+    let outcome = pump(&mut body, &mut reader, &mut answer, limits, tap, sink, cancel).await;
     let fault = match outcome {
         Ok(()) => {
             let response = answer.finish(Ending::Said, sink);
@@ -140,6 +163,7 @@ async fn pump(
     reader: &mut AnswerReader,
     answer: &mut Assembly<'_>,
     limits: &Limits,
+    mut tap: Option<&mut Tap>,
     sink: &mut (dyn FnMut(StreamEvent) + Send),
     cancel: &CancelToken,
 ) -> Result<(), Option<Box<Fault>>> {
@@ -162,12 +186,19 @@ async fn pump(
                 if why == Limit::AfterFinish {
                     return Ok(());
                 }
-                return Err(Some(clock.fault(why).into()));
+                let fault = clock.fault(why);
+                if let Some(tap) = tap {
+                    tap.broke(&fault);
+                }
+                return Err(Some(fault.into()));
             }
         };
         match next {
             Some(Ok(bytes)) => {
                 failpoint::reach("llm.stream");
+                if let Some(tap) = &mut tap {
+                    tap.piece(&bytes);
+                }
                 let read = reader.push(&bytes, answer);
                 answer.flush(sink);
                 read.map_err(Some)?;
@@ -180,7 +211,12 @@ async fn pump(
             }
             // What breaks after the answer was complete is no failure of it.
             Some(Err(_)) if answer.has_finish() || reader.is_done() && !answer.is_empty() => return Ok(()),
-            Some(Err(fault)) => return Err(Some(fault)),
+            Some(Err(fault)) => {
+                if let Some(tap) = tap {
+                    tap.broke(&fault);
+                }
+                return Err(Some(fault));
+            }
             None => {
                 let end = reader.finish(answer);
                 answer.flush(sink);

@@ -1,19 +1,20 @@
 //! Putting an answer together from its chunks, and telling the sink what is new.
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::calls::{CallAssembly, Offered};
+use super::calls::{Assembled, CallAssembly, Offered};
 use super::chunk::{Choice, Chunk, Delta};
 use super::finish;
 use super::ids::IdMaker;
-use super::json::{self, Carry};
+use super::json::{self as lenient, Carry};
 use super::merge;
-use super::provider::{ChatResponse, FinishReason, IncompleteReason, StreamEvent};
+use super::provider::{ChatResponse, FinishReason, IncompleteCall, IncompleteReason, StreamEvent};
 use super::reasoning::{ReasoningAssembly, content_parts};
+use super::text_calls::{CallGate, TakenOut};
 use super::think::{Part, ThinkSplitter};
 use super::usage;
-use crate::message::{Message, Usage};
+use crate::message::{Message, ToolCall, Usage};
 
 /// What to do with the calls of an answer that did not end well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub(crate) struct Assembly<'a> {
     carry: Carry,
     refusal: String,
     think: ThinkSplitter,
+    gate: CallGate,
     reasoning: ReasoningAssembly,
     calls: CallAssembly,
     extra: Map<String, Value>,
@@ -46,6 +48,8 @@ pub(crate) struct Assembly<'a> {
     closing_usage: bool,
     events: Vec<StreamEvent>,
     emitted: bool,
+    /// Text came, shown or held back.
+    has_text: bool,
 }
 
 impl<'a> Assembly<'a> {
@@ -61,6 +65,7 @@ impl<'a> Assembly<'a> {
             carry: Carry::default(),
             refusal: String::new(),
             think: ThinkSplitter::default(),
+            gate: CallGate::default(),
             reasoning: ReasoningAssembly::default(),
             calls: CallAssembly::default(),
             extra: Map::new(),
@@ -70,18 +75,19 @@ impl<'a> Assembly<'a> {
             closing_usage: false,
             events: Vec::new(),
             emitted: false,
+            has_text: false,
         }
     }
 
     /// Takes one event that is no failure.
     pub fn apply(&mut self, chunk: &Chunk<'_>) {
         if self.answer_id.is_empty() {
-            self.answer_id = chunk.id.and_then(json::whole_text).unwrap_or_default().into_owned();
+            self.answer_id = chunk.id.and_then(lenient::whole_text).unwrap_or_default().into_owned();
         }
         if self.model.is_none() {
             self.model = chunk
                 .model
-                .and_then(json::whole_text)
+                .and_then(lenient::whole_text)
                 .filter(|model| !model.is_empty())
                 .map(std::borrow::Cow::into_owned);
         }
@@ -94,13 +100,13 @@ impl<'a> Assembly<'a> {
             .usage
             .or_else(|| chunk.groq.as_ref().and_then(|groq| groq.usage))
             .or_else(|| choice.and_then(|choice| choice.usage))
-            .and_then(|raw| usage::parse(&json::value(raw)));
+            .and_then(|raw| usage::parse(&lenient::value(raw)));
         if counts.is_some() {
             self.closing_usage = choice.is_none();
             self.usage = usage::newer(self.usage.take(), counts);
         }
         if let Some(raw) = chunk.timings {
-            self.timings = usage::newer(self.timings.take(), usage::parse_timings(&json::value(raw)));
+            self.timings = usage::newer(self.timings.take(), usage::parse_timings(&lenient::value(raw)));
         }
     }
 
@@ -113,7 +119,7 @@ impl<'a> Assembly<'a> {
         let word = [choice.finish, choice.finish_camel]
             .into_iter()
             .flatten()
-            .filter_map(json::whole_text)
+            .filter_map(lenient::whole_text)
             .find(|word| !word.is_empty());
         // The first word stands: a second one repeats it or comes from a layer that knows less.
         if let (None, Some(word)) = (&self.finish_raw, word) {
@@ -129,7 +135,7 @@ impl<'a> Assembly<'a> {
         if let Some(raw) = delta.content {
             self.take_content(raw);
         }
-        if let Some(text) = delta.refusal.and_then(json::whole_text)
+        if let Some(text) = delta.refusal.and_then(lenient::whole_text)
             && !text.is_empty()
         {
             self.refusal.push_str(&text);
@@ -142,7 +148,7 @@ impl<'a> Assembly<'a> {
             ("reasoning_opaque", delta.reasoning_opaque),
         ] {
             if let Some(raw) = raw {
-                merge::member(&mut self.extra, key, json::value(raw));
+                merge::member(&mut self.extra, key, lenient::value(raw));
             }
         }
         let has_calls = delta.tool_calls.is_some_and(|raw| !matches!(raw.get(), "[]" | "{}"));
@@ -162,7 +168,7 @@ impl<'a> Assembly<'a> {
     }
 
     fn take_content(&mut self, raw: &RawValue) {
-        match json::text(raw, &mut self.carry) {
+        match lenient::text(raw, &mut self.carry) {
             Some(text) => self.take_text(&text),
             None if raw.get().starts_with(['[', '{']) => {
                 let mut parts: Vec<(bool, String)> = Vec::new();
@@ -189,6 +195,7 @@ impl<'a> Assembly<'a> {
         if text.is_empty() {
             return;
         }
+        self.has_text = true;
         let mut think = std::mem::take(&mut self.think);
         think.push(text, &mut |part| self.take_part(part));
         self.think = think;
@@ -196,13 +203,16 @@ impl<'a> Assembly<'a> {
 
     fn take_part(&mut self, part: Part<'_>) {
         match part {
+            Part::Text(text) if self.offered.0.is_empty() => self.show(text),
             Part::Text(text) => {
-                self.text.push_str(text);
-                self.emit_text(text);
+                let mut gate = std::mem::take(&mut self.gate);
+                gate.push(text, self.offered, &mut |text| self.show(text));
+                self.gate = gate;
             }
             Part::Thinking(text) => self.take_thoughts(text),
             Part::TextWasThinking => {
                 let text = std::mem::take(&mut self.text);
+                self.gate.restart();
                 self.reasoning.add(&text);
                 self.emit(StreamEvent::TextWasThinking);
             }
@@ -225,7 +235,9 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn emit_text(&mut self, text: &str) {
+    /// Text that is the answer's.
+    fn show(&mut self, text: &str) {
+        self.text.push_str(text);
         self.emitted = true;
         match self.events.last_mut() {
             Some(StreamEvent::Text(last)) => last.push_str(text),
@@ -262,7 +274,58 @@ impl<'a> Assembly<'a> {
 
     /// Whether there is anything of an answer.
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.calls.is_empty() && !self.emitted && self.finish_raw.is_none()
+        !self.has_text && self.calls.is_empty() && !self.emitted && self.finish_raw.is_none()
+    }
+
+    /// Calls that the model wrote as text count where no structured one came. Else they repeat one, and their markup is
+    /// dropped, or they do not, and it is text after all.
+    fn take_written(&mut self, written: Vec<TakenOut>, calls: &mut Assembled, ids: &IdMaker) {
+        let structured = calls.runnable.len() + calls.incomplete.len();
+        for (at, written) in written.into_iter().enumerate() {
+            match written {
+                TakenOut::Call(call, markup) if structured > 0 => {
+                    let repeats = calls.runnable.iter().any(|known| {
+                        let arguments = lenient::parse::<Map<String, Value>>(&known.arguments);
+                        known.name == call.name && arguments.is_ok_and(|known| known == call.arguments)
+                    });
+                    if !repeats && markup.is_empty() {
+                        self.show(&json!({"name": call.name, "arguments": call.arguments}).to_string());
+                    } else if !repeats {
+                        self.show(&markup);
+                    }
+                }
+                TakenOut::Cut(_, markup) if structured > 0 => self.show(&markup),
+                TakenOut::Call(call, _) => {
+                    let id = ids.make(at, 0);
+                    calls.events.push(StreamEvent::ToolCallDetected {
+                        index: at,
+                        id: id.clone(),
+                        name: call.name.clone(),
+                    });
+                    calls.runnable.push(ToolCall {
+                        id,
+                        name: call.name,
+                        arguments: Value::Object(call.arguments).to_string(),
+                        extra: Map::new(),
+                    });
+                }
+                TakenOut::Cut(name, markup) => {
+                    let id = ids.make(at, 0);
+                    calls.events.push(StreamEvent::ToolCallDetected {
+                        index: at,
+                        id: id.clone(),
+                        name: name.clone(),
+                    });
+                    calls.incomplete.push(IncompleteCall {
+                        id,
+                        name: Some(name),
+                        arguments_raw: markup,
+                        reason: IncompleteReason::Cut,
+                        after: calls.runnable.len(),
+                    });
+                }
+            }
+        }
     }
 
     /// Ends the answer. Events that only the end makes clear are handed out.
@@ -274,8 +337,11 @@ impl<'a> Assembly<'a> {
         think.finish(&mut |part| self.take_part(part));
         let (answer_id, messages) = (&self.answer_id, self.messages);
         let ids = self.ids.take().unwrap_or_else(|| IdMaker::new(answer_id, messages));
-        let calls = std::mem::take(&mut self.calls).finish(self.offered, &ids);
-        for event in calls.events {
+        let mut gate = std::mem::take(&mut self.gate);
+        let written = gate.finish(self.offered, &mut |text| self.show(text));
+        let mut calls = std::mem::take(&mut self.calls).finish(self.offered, &ids);
+        self.take_written(written, &mut calls, &ids);
+        for event in std::mem::take(&mut calls.events) {
             self.emit(event);
         }
         self.flush(sink);

@@ -300,6 +300,7 @@ impl CallAssembly {
                     name: Some(call.name).filter(|name| !name.is_empty()),
                     arguments_raw: call.arguments,
                     reason: other.err().unwrap_or(IncompleteReason::UnknownTool),
+                    after: done.runnable.len(),
                 }),
             }
         }

@@ -2,34 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Method, Response, Url};
-use tokio::time::Instant;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Url};
 
-use super::answer::{self, Limits};
+use super::answer::{self, Body, Limits};
 use super::calls::Offered;
+use super::cassette::{Recorder, Tap};
+use super::exchange::{NoAnswer, Outgoing};
 use super::failure::{Code, Fault};
 use super::http::{self, Endpoint};
 use super::provider::{BoxFuture, ChatRequest, ChatResponse, LlmFailure, Provider, StreamEvent};
 use super::quirks::{EffortForm, MaxTokens, Quirks, ReasoningEcho};
 use super::request;
 use super::secret::Secret;
-use super::send::WatchedBody;
 use super::settings::ClientConfig;
 use crate::cancel::CancelToken;
 use crate::error::AgentError;
-
-/// The most of an error's body that is read, in bytes, and how long it is waited for.
-const ERROR_BODY: usize = 256 * 1024;
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(10);
-
-/// Redirects that are followed, all within the same origin.
-const REDIRECTS: usize = 3;
 
 /// The client of one server. Connections are pooled and kept alive; a clone of an `Arc` of it is what to share.
 #[derive(Debug)]
@@ -42,6 +34,7 @@ pub struct Client {
     /// Members this server refused by name; they are left out from then on.
     refused: Mutex<BTreeSet<String>>,
     last_body: AtomicUsize,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Client {
@@ -62,7 +55,21 @@ impl Client {
             secrets,
             refused: Mutex::default(),
             last_body: AtomicUsize::new(4096),
+            recorder: None,
         })
+    }
+
+    /// Records each exchange from now on.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Arc<Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// The values that must not get into messages or recordings.
+    #[must_use]
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
     }
 
     /// Host and port of the server, for people.
@@ -87,6 +94,15 @@ impl Client {
     #[must_use]
     pub fn served_by(&self, model: &str) -> String {
         format!("{model}@{}", self.endpoint.host)
+    }
+
+    pub(crate) fn models_url(&self) -> &Url {
+        &self.endpoint.models
+    }
+
+    /// The headers of each request.
+    pub(crate) fn headers(&self, model: &str) -> Result<HeaderMap, AgentError> {
+        http::headers(&self.config, self.quirks(model).key_header)
     }
 
     fn http(&self) -> Result<&reqwest::Client, AgentError> {
@@ -123,151 +139,61 @@ impl Client {
             // Compression on the way holds events back.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
-        let response = self
-            .exchange(
-                &Method::POST,
-                &self.endpoint.chat,
-                &headers,
-                body.into(),
-                &limits,
-                cancel,
-            )
-            .await?;
-        sink(StreamEvent::HeadersReceived);
-        let offered = Offered(request.tools);
-        let outcome = answer::read(response, offered, request.messages.len(), &limits, sink, cancel).await;
-        match outcome {
-            Ok(mut response) => {
-                response.message.served_by = Some(served_by);
-                Ok(response)
-            }
-            Err(broken) => Err(self.failure(*broken, &served_by)),
-        }
-    }
-
-    /// Sends a request and waits for the headers of an answer that is none of failure.
-    pub(crate) async fn exchange(
-        &self,
-        method: &Method,
-        url: &Url,
-        headers: &HeaderMap,
-        body: Bytes,
-        limits: &Limits,
-        cancel: &CancelToken,
-    ) -> Result<Response, LlmFailure> {
-        let mut url = url.clone();
-        for _ in 0..=REDIRECTS {
-            let response = self.send(method, &url, headers, body.clone(), limits, cancel).await?;
-            let status = response.status();
-            if status.is_success() {
-                return Ok(response);
-            }
-            if status.is_redirection() {
-                let to = response
-                    .headers()
-                    .get(LOCATION)
-                    .and_then(|value| value.to_str().ok())
-                    .and_then(|to| url.join(to).ok());
-                match to {
-                    // A key goes to no other origin, and a body is not turned into a query.
-                    Some(to) if to.origin() == url.origin() && matches!(status.as_u16(), 307 | 308) => {
-                        url = to;
-                        continue;
-                    }
-                    to => {
-                        let place = to.map_or_else(|| "another address".to_owned(), |to| to.to_string());
-                        let mut fault = Fault::new(Code::NotFound, format!("it redirects to {place}")).with_hint(
-                            "set the address of the model server to the one it redirects to, if you trust it",
-                        );
-                        fault.data.insert("status".to_owned(), status.as_u16().into());
-                        return Err(self.fail(fault).into());
-                    }
-                }
-            }
-            return Err(self.refusal(response, cancel).await);
-        }
-        let fault = Fault::new(Code::NotFound, "it redirects in a circle");
-        Err(self.fail(fault).into())
-    }
-
-    async fn send(
-        &self,
-        method: &Method,
-        url: &Url,
-        headers: &HeaderMap,
-        body: Bytes,
-        limits: &Limits,
-        cancel: &CancelToken,
-    ) -> Result<Response, LlmFailure> {
-        let mut request = self
-            .http()?
-            .request(method.clone(), url.clone())
-            .headers(headers.clone());
-        let (body, progress) = WatchedBody::new(body);
-        if *method == Method::POST {
-            request = request.body(reqwest::Body::wrap(body));
-        }
-        let sending = request.send();
-        tokio::pin!(sending);
-        let begun = Instant::now();
-        let send_limit = self.config.timeouts.send;
-        let mut wake = begun + limits.headers.min(send_limit);
-        loop {
-            let timed = tokio::select! {
-                biased;
-                () = cancel.cancelled() => return Err(AgentError::cancelled("llm").into()),
-                response = &mut sending => {
-                    return response.map_err(|error| self.fail(answer::transport(&error, "the request")).into());
-                }
-                () = tokio::time::sleep_until(wake) => Instant::now(),
-            };
-            if progress
-                .deadline(send_limit)
-                .is_some_and(|deadline| timed >= deadline.into())
-            {
-                let detail = format!("the request was not taken within {}", answer::seconds(send_limit));
-                return Err(self.fail(Fault::new(Code::Timeout, detail)).into());
-            }
-            if timed >= begun + limits.headers {
-                let detail = format!("no answer began within {}", answer::seconds(limits.headers));
-                return Err(self.fail(Fault::new(Code::Timeout, detail)).into());
-            }
-            let next = progress.deadline(send_limit).map_or(timed + send_limit, Instant::from);
-            wake = next.min(begun + limits.headers);
-        }
-    }
-
-    /// A refusal by status: reads why.
-    async fn refusal(&self, mut response: Response, cancel: &CancelToken) -> LlmFailure {
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let mut body = Vec::new();
-        let reading = async {
-            while let Ok(Some(bytes)) = response.chunk().await {
-                body.extend_from_slice(&bytes[..bytes.len().min(ERROR_BODY - body.len())]);
-                if body.len() >= ERROR_BODY {
-                    break;
-                }
+        let body = Bytes::from(body);
+        let recorded = self.recorder.as_ref().map(|recorder| (recorder, body.clone()));
+        let mut tap = recorded.is_some().then(Tap::default);
+        let outgoing = self.outgoing(Method::POST, &self.endpoint.chat, headers, body, &limits)?;
+        let outcome = match outgoing.exchange(tap.as_mut(), cancel).await {
+            Err(no_answer) => Err(self.no_answer(no_answer)),
+            Ok(response) => {
+                sink(StreamEvent::HeadersReceived);
+                let answer = Body::Http(Box::new(response));
+                let (offered, count) = (Offered(request.tools), request.messages.len());
+                answer::read(answer, offered, count, &limits, tap.as_mut(), sink, cancel)
+                    .await
+                    .map(|mut response| {
+                        response.message.served_by = Some(served_by.clone());
+                        response
+                    })
+                    .map_err(|broken| self.failure(*broken, &served_by))
             }
         };
-        let waited = tokio::time::timeout(ERROR_BODY_WAIT, reading);
-        // What came is enough where the rest does not come.
-        if cancel.run("llm", waited).await.is_err() {
+        if let (Some((recorder, body)), Some(tap)) = (recorded, tap) {
+            recorder.write(&body, &served_by, tap);
+        }
+        outcome
+    }
+
+    pub(crate) fn outgoing<'a>(
+        &'a self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+        limits: &'a Limits,
+    ) -> Result<Outgoing<'a>, AgentError> {
+        Ok(Outgoing {
+            http: self.http()?,
+            method,
+            url: url.clone(),
+            headers,
+            body,
+            limits,
+            send: self.config.timeouts.send,
+        })
+    }
+
+    /// The failure of a request that was not answered.
+    pub(crate) fn no_answer(&self, no_answer: NoAnswer) -> LlmFailure {
+        let Some(mut fault) = no_answer else {
             return AgentError::cancelled("llm").into();
-        }
-        let header = |name: &str| {
-            headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned)
         };
-        let mut fault = Fault::from_response(status, header, &body);
         if fault.code == Code::BadRequest
             && let Some(name) = self.learn(&fault)
         {
             fault.hint = Some(format!("{name} is left out from now on: try again"));
         }
-        self.fail(fault).into()
+        self.failed(*fault)
     }
 
     /// Notes an optional member that the server refuses by name, so that the next request does without it.
@@ -297,8 +223,11 @@ impl Client {
     }
 
     fn fail(&self, mut fault: Fault) -> AgentError {
-        if fault.hint.is_none() {
-            fault.hint = self.hint(fault.code);
+        if let (Code::Auth, None, Some(name)) = (fault.code, &fault.hint, &self.config.api_key_name) {
+            fault.hint = Some(match &self.config.api_key {
+                Some(_) => format!("check the key in {name}"),
+                None => format!("set {name} to the server's API key"),
+            });
         }
         for secret in &self.secrets {
             fault.detail = secret.scrub(fault.detail);
@@ -309,6 +238,15 @@ impl Client {
             }
         }
         fault.into_error(&self.endpoint.server)
+    }
+
+    /// A failure before anything of an answer came.
+    pub(crate) fn failed(&self, fault: Fault) -> LlmFailure {
+        let retry_after = fault.retry_after;
+        LlmFailure {
+            retry_after,
+            ..LlmFailure::new(self.fail(fault))
+        }
     }
 
     fn failure(&self, broken: answer::Broken, served_by: &str) -> LlmFailure {
@@ -328,22 +266,6 @@ impl Client {
             retry_after,
             emitted_output: broken.emitted,
         }
-    }
-
-    fn hint(&self, code: Code) -> Option<String> {
-        let hint = match code {
-            Code::Auth => match (&self.config.api_key_name, &self.config.api_key) {
-                (Some(name), Some(_)) => format!("check the key in {name}"),
-                (Some(name), None) => format!("set {name} to the server's API key"),
-                (None, _) => "check the API key".to_owned(),
-            },
-            Code::NotFound => "check the model's name and the server's address (is /v1 missing or doubled?)".to_owned(),
-            Code::ContextLength => "start anew or shorten the conversation".to_owned(),
-            Code::Quota => "check the account's billing".to_owned(),
-            Code::Connection => "is the server running, and the network up?".to_owned(),
-            _ => return None,
-        };
-        Some(hint)
     }
 }
 

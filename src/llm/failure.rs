@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::json::number;
@@ -19,7 +20,8 @@ use crate::error::{AgentError, ErrorKind};
 const LONGEST_MESSAGE: usize = 1000;
 
 /// The finer word of a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Code {
     Connection,
     Timeout,
@@ -119,8 +121,22 @@ impl Code {
     }
 }
 
+impl Code {
+    /// What to do next, where nothing better is known.
+    fn hint(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Auth => "check the API key",
+            Self::NotFound => "check the model's name and the server's address (is /v1 missing or doubled?)",
+            Self::ContextLength => "start anew or shorten the conversation",
+            Self::Quota => "check the account's billing",
+            Self::Connection => "is the server running, and the network up?",
+            _ => return None,
+        })
+    }
+}
+
 /// A failure before it is told to anyone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fault {
     pub code: Code,
     /// The server's own words, or ours; without the server's name.
@@ -267,7 +283,10 @@ impl Fault {
             error = error.with_data(Value::Object(self.data));
         }
         error.cause = self.cause.map(String::into_boxed_str);
-        error.hint = self.hint.map(String::into_boxed_str);
+        error.hint = self
+            .hint
+            .map(String::into_boxed_str)
+            .or(self.code.hint().map(Into::into));
         error
     }
 }

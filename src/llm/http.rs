@@ -22,7 +22,6 @@ const CHAT: &str = "/chat/completions";
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub chat: Url,
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the catalogue"))]
     pub models: Url,
     /// Host and port, for people.
     pub server: String,

@@ -3,17 +3,20 @@
 //! `provider` is what the rest of the product sees: the [`Provider`] trait, a request, the events of an answer, the
 //! answer or failure. [`Client`] is the provider of a server over HTTP.
 //!
-//! Out: `history` makes a copy of the transcript that the server takes, `request` writes it into bytes, `send` and
-//! `http` carry them. In: `answer` reads the connection under its time limits, `reader` and `sse` make payloads of
+//! Out: `history` makes a copy of the transcript that the server takes, `request` writes it into bytes, `exchange`, `send`
+//! and `http` carry them. In: `answer` reads the connection under its time limits, `reader` and `sse` make payloads of
 //! bytes, `chunk` and `json` decode them, `assembly` with `calls`, `reasoning`, `think` and `usage` puts the answer
 //! together, and `failure` says what a failure means. `quirks` is the one table of how servers deviate.
 
 mod answer;
 mod assembly;
 mod calls;
+pub mod cassette;
+pub mod catalogue;
 mod chunk;
 mod client;
 mod demo;
+mod exchange;
 mod failure;
 mod fences;
 mod finish;
@@ -33,10 +36,14 @@ mod secret;
 mod send;
 mod settings;
 pub mod sse;
+mod text_calls;
+mod text_forms;
 mod think;
 pub mod usage;
 mod words;
 
+pub use cassette::{Recorder, Replay};
+pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
 pub use client::Client;
 pub use demo::{DEMO_MODEL, DemoProvider};
 pub use provider::{
@@ -45,5 +52,5 @@ pub use provider::{
 };
 pub use quirks::Quirks;
 pub use retry::{EmptyRetryPolicy, Retries, RetryNotice, RetryPolicy, random};
-pub use secret::Secret;
+pub use secret::{Secret, mask_tokens};
 pub use settings::{ClientConfig, ProxySettings, Timeouts};

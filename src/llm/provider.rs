@@ -150,6 +150,8 @@ pub struct IncompleteCall {
     pub arguments_raw: String,
     /// What is wrong with it.
     pub reason: IncompleteReason,
+    /// How many runnable calls the model wrote before it.
+    pub after: usize,
 }
 
 impl IncompleteCall {

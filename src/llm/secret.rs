@@ -67,6 +67,53 @@ impl From<String> for Secret {
     }
 }
 
+/// How keys and tokens of well-known services begin.
+const TOKEN_STARTS: [&str; 12] = [
+    "sk-",
+    "sk_live_",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "gsk_",
+    "hf_",
+];
+
+/// Characters after such a beginning that make it a token and no word.
+const SHORTEST_TOKEN: usize = 16;
+
+/// `text` with everything that looks like the key of a well-known service masked.
+#[must_use]
+pub fn mask_tokens(text: &str) -> String {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = None;
+    while let Some(c) = rest.chars().next() {
+        let starts_word = before.is_none_or(|c| !is_token(c));
+        let start = TOKEN_STARTS
+            .iter()
+            .find(|start| starts_word && rest.starts_with(**start));
+        let body = start.map(|start| {
+            rest[start.len()..]
+                .find(|c| !is_token(c))
+                .unwrap_or(rest.len() - start.len())
+        });
+        let (step, masked) = match (start, body) {
+            (Some(start), Some(body)) if body >= SHORTEST_TOKEN => (start.len() + body, true),
+            _ => (c.len_utf8(), false),
+        };
+        out.push_str(if masked { MASK } else { &rest[..step] });
+        before = rest[..step].chars().next_back();
+        rest = &rest[step..];
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +125,15 @@ mod tests {
         assert_eq!(key.expose(), "sk-abc\"123");
         let text = r#"bad key sk-abc"123 in {"key":"sk-abc\"123"}"#.to_owned();
         assert_eq!(key.scrub(text), r#"bad key [redacted] in {"key":"[redacted]"}"#);
+    }
+
+    #[test]
+    fn what_looks_like_a_key_is_masked_and_words_are_not() {
+        assert_eq!(mask_tokens("key=sk-proj-abcdefghijklmnop;"), "key=[redacted];");
+        assert_eq!(mask_tokens("\"ghp_0123456789abcdef0123\""), "\"[redacted]\"");
+        for words in ["a sk-short one", "risk-abcdefghijklmnopqrstuvwxyz", "Übersk-", ""] {
+            assert_eq!(mask_tokens(words), words);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use super::nonce::{Nonce, Survivor, pid_of};
-use super::tree;
+use super::tree::Family;
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,12 @@ impl Child {
         }
     }
 
+    /// It and all that descends from it. To be asked before it is collected.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        Family::of(self.pid, &self.nonce)
+    }
+
     /// Its living descendants. To be asked before it is collected.
     #[must_use]
     pub fn survivors(&self) -> Vec<Survivor> {
@@ -132,7 +138,7 @@ impl Drop for Child {
         if self.reap().is_some() {
             return;
         }
-        let members = tree::members(self.pid, &self.nonce);
+        let members = self.family().members();
         self.signal_group(Signal::KILL);
         for member in &members {
             member.signal(Signal::KILL);

@@ -12,22 +12,28 @@
 //! | `nonce` | the mark by which descendants are found again in `/proc` |
 //! | `tree` | ending a child with all of its descendants |
 //! | `output` | head and tail in memory, the whole in a file when it is long |
+//! | `pump` | from the pipe into the log, and to whoever watches |
 //! | `run` | one command from start to end, with timeout and cancellation |
+//! | `job` | commands in the background, and what commands left behind |
 //! | `confine` | opening paths, below a root where that is asked for |
 
 mod child;
 pub mod confine;
 mod environment;
+mod job;
 mod nonce;
 mod output;
+mod pump;
 mod run;
 mod spawn;
 mod tree;
 
 pub use child::{Child, ExitStatus};
 pub use environment::Environment;
+pub use job::{Job, JobError, JobInfo, JobState, Jobs};
 pub use nonce::{NONCE_VARIABLE, Nonce, Survivor};
-pub use output::{Captured, OutputLimits, OutputLog};
-pub use run::{CommandSpec, Ending, Finished, OutputDelta, RunLimits, RunSpec, run};
+pub use output::{Captured, Mark, OutputLimits, OutputLog};
+pub use pump::{OutputDelta, SharedLog};
+pub use run::{CommandSpec, Ending, Finished, LeftBehind, RunLimits, RunSpec, run};
 pub use spawn::{SpawnError, Spawned, find_program, spawn};
-pub use tree::kill_tree;
+pub use tree::{Family, kill_tree};

@@ -180,7 +180,8 @@ impl Stat {
     }
 }
 
-fn command_line(pid: i32) -> String {
+/// Its arguments joined by blanks, at most 80 characters of it; its name where it has none.
+pub(super) fn command_line(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).replace(|c: char| c.is_control(), " ");
     match text.trim() {

@@ -48,6 +48,15 @@ enum Spill {
     Failed(String),
 }
 
+/// A place in an output: all that came before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Bytes.
+    pub bytes: u64,
+    /// Finished lines.
+    pub lines: u64,
+}
+
 /// An output as it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
@@ -137,11 +146,25 @@ impl OutputLog {
     /// What there is so far.
     #[must_use]
     pub fn captured(&self) -> Captured {
-        let kept = (self.head.len() + self.tail.len()) as u64;
+        self.since(Mark::default())
+    }
+
+    /// Where the output is now, for [`OutputLog::since`].
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.total,
+            lines: self.lines,
+        }
+    }
+
+    /// What came after `mark`.
+    #[must_use]
+    pub fn since(&self, mark: Mark) -> Captured {
         let unfinished = self.last.is_some_and(|byte| byte != b'\n');
         let mut captured = Captured {
-            bytes: self.total,
-            lines: self.lines + u64::from(unfinished),
+            bytes: self.total - mark.bytes.min(self.total),
+            lines: self.lines.saturating_sub(mark.lines) + u64::from(unfinished),
             ..Captured::default()
         };
         match &self.file {
@@ -155,19 +178,21 @@ impl OutputLog {
             }
             Spill::Failed(why) => captured.path_error = Some(why.clone()),
         }
-        let (front, back) = self.tail.as_slices();
-        let mut tail = [front, back].concat();
-        if kept == self.total {
-            captured.head = [self.head.as_slice(), &tail].concat();
+        let from = usize::try_from(mark.bytes).unwrap_or(usize::MAX);
+        let head = self.head.get(from..).unwrap_or_default();
+        let before_tail = self.total - self.tail.len() as u64;
+        let skip = usize::try_from(mark.bytes.saturating_sub(before_tail)).unwrap_or(usize::MAX);
+        let mut tail: Vec<u8> = self.tail.iter().skip(skip).copied().collect();
+        if (head.len() + tail.len()) as u64 == captured.bytes {
+            captured.head = [head, &tail].concat();
             return captured;
         }
         // Whole lines on both sides of the gap, where there are any within reach.
-        let head_end = self
-            .head
+        let head_end = head
             .iter()
             .rposition(|byte| *byte == b'\n')
-            .map_or(self.head.len(), |at| at + 1);
-        captured.head = self.head[..head_end].to_vec();
+            .map_or(head.len(), |at| at + 1);
+        captured.head = head[..head_end].to_vec();
         if let Some(at) = tail
             .iter()
             .position(|byte| *byte == b'\n')
@@ -175,8 +200,8 @@ impl OutputLog {
         {
             tail.drain(..=at);
         }
-        captured.left_out = self.total - (captured.head.len() + tail.len()) as u64;
-        captured.left_out_from_line = 1 + memchr_count(b'\n', &captured.head);
+        captured.left_out = captured.bytes - (captured.head.len() + tail.len()) as u64;
+        captured.left_out_from_line = mark.lines + 1 + memchr_count(b'\n', &captured.head);
         captured.tail = tail;
         captured
     }
@@ -203,6 +228,7 @@ fn create_file(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
             "it is not a directory of this user",
         ));
     }
+    remove_old(directory);
     for attempt in 0..1000 {
         let path = match attempt {
             0 => directory.join(format!("{name}.log")),
@@ -215,6 +241,23 @@ fn create_file(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Removes outputs nobody has written to for a week. Only files named as ours are, in a directory of this user's alone.
+fn remove_old(directory: &Path) {
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7 * 24 * 3600);
+    for entry in std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+    {
+        let ours = entry.path().extension().is_some_and(|extension| extension == "log");
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        if ours && modified.is_ok_and(|modified| modified < old) {
+            // Another session may have been faster.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -283,6 +326,22 @@ mod tests {
         let captured = log.captured();
         assert!(captured.path.is_none() && captured.path_error.unwrap().contains("cannot write"));
         assert_eq!((captured.head, captured.tail), (b"l".to_vec(), b"h".to_vec()));
+    }
+
+    #[test]
+    fn what_came_since_a_mark_is_told_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let mut log = OutputLog::new(limits(home.path(), 8, 8, 1000));
+        log.push(b"one\ntw");
+        let mark = log.mark();
+        assert_eq!(mark, Mark { bytes: 6, lines: 1 });
+        log.push(b"o\nthree\n");
+        assert_eq!(log.since(mark).head, b"o\nthree\n");
+        log.push(b"four\nfive\nsix\n");
+        let since = log.since(mark);
+        assert_eq!((since.head, since.tail), (b"o\n".to_vec(), b"six\n".to_vec()));
+        assert_eq!((since.bytes, since.left_out, since.left_out_from_line), (22, 16, 3));
+        assert_eq!(log.since(log.mark()).bytes, 0);
     }
 
     proptest! {

@@ -15,8 +15,11 @@ pub enum ToolAccess {
 pub type MatrixRow = (&'static str, [bool; 4]);
 
 /// Which role may use which tool. A tool that is not listed is denied to everyone.
-pub static TOOL_MATRIX: [MatrixRow; 17] = [
+pub static TOOL_MATRIX: [MatrixRow; 19] = [
     ("bash", [true, false, true, true]),
+    // What belongs to `bash` is allowed where it is.
+    ("job_output", [true, false, true, true]),
+    ("job_kill", [true, false, true, true]),
     ("read", [true, true, true, true]),
     ("code_map", [true, true, true, true]),
     ("code_grep", [true, true, true, true]),
@@ -63,7 +66,7 @@ mod tests {
     #[test]
     fn the_matrix_says_what_the_table_says() {
         // A mark a role in the order direct, orchestrator, worker, explorer.
-        let table = "bash y-yy|read yyyy|code_map yyyy|code_grep yyyy|code_files yyyy|code_symbols yyyy|\
+        let table = "bash y-yy|job_output y-yy|job_kill y-yy|read yyyy|code_map yyyy|code_grep yyyy|code_files yyyy|code_symbols yyyy|\
                      code_outline yyyy|git -y--|edit y-y-|write y-y-|web_search y-yy|web_fetch y-yy|note yy--|\
                      dispatch yyy-|record yy--|recall yy--|report --yy";
         let roles = [Role::Direct, Role::Orchestrator, Role::Worker, Role::Explorer];

@@ -12,6 +12,7 @@
 //! | `context`, `state` | what a tool is given for a call, and for a session |
 //! | `args` | arguments as models write them, and errors they can act on |
 //! | `result` | what a tool returns, and what the engine gets |
+//! | `output` | a command's output as the model reads it |
 //! | `files`, `text` | files byte for byte, and as lines |
 //! | `change`, `replace_text` | one change of a file; finding the text it is about |
 
@@ -20,6 +21,7 @@ mod change;
 mod context;
 mod executor;
 mod files;
+mod output;
 mod registry;
 mod replace_text;
 mod result;
@@ -29,6 +31,8 @@ mod text;
 
 mod bash;
 mod edit;
+mod job_kill;
+mod job_output;
 mod read;
 mod write;
 
@@ -61,7 +65,7 @@ macro_rules! tools {
     };
 }
 
-tools! { read, write, edit, bash }
+tools! { read, write, edit, bash, job_output, job_kill }
 
 /// Runs `work` where it may block: file systems can take their time.
 async fn blocking<T: Send + 'static>(

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::Jobs;
+
 /// Keeps the bytes a file had before a tool changes it, for `/undo`.
 pub trait PreimageKeeper: Send + Sync {
     /// Keeps `bytes`, or `None` where there was no file, and returns the key they can be had by. An error stops
@@ -37,6 +39,7 @@ pub struct ToolState {
     locks: Mutex<HashMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>,
     changes: Mutex<Vec<FileChange>>,
     keeper: Option<Arc<dyn PreimageKeeper>>,
+    jobs: Jobs,
 }
 
 impl ToolState {
@@ -53,6 +56,12 @@ impl ToolState {
     #[must_use]
     pub fn keeper(&self) -> Option<&Arc<dyn PreimageKeeper>> {
         self.keeper.as_ref()
+    }
+
+    /// The commands in the background.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     /// Waits until nobody else changes the file at `path` (resolved).

@@ -10,6 +10,7 @@ use crate::protocol::{CallOutcome, EventKind, SessionState, ToolFinish};
 use crate::tool::{ToolContext, ToolProgress, ToolResult, execute};
 use crate::turn::context::TurnContext;
 use crate::turn::request::as_ms;
+use crate::turn::unusable::Planned;
 
 /// How much of a result an event shows; the whole of it goes to the model and the store.
 const EVENT_CONTENT_CHARS: usize = 4000;
@@ -30,9 +31,9 @@ pub(super) struct Batch {
 }
 
 /// Runs `calls` with at most `budget` of them.
-pub(super) async fn run(turn: &TurnContext, calls: &[ToolCall], budget: Option<u64>) -> Batch {
+pub(super) async fn run(turn: &TurnContext, calls: &[Planned], budget: Option<u64>) -> Batch {
     let mut batch = Batch::default();
-    for call in calls {
+    for Planned { call, refused } in calls {
         let reason = if turn.cancel.is_cancelled() {
             Some("not run: the turn was cancelled before it")
         } else if batch.fatal.is_some() {
@@ -51,8 +52,13 @@ pub(super) async fn run(turn: &TurnContext, calls: &[ToolCall], budget: Option<u
                 .push(Message::tool(&call.id, &call.name, format!("[{reason}]")));
             continue;
         }
-        batch.ran += 1;
-        let result = run_one(turn, call).await;
+        let result = match refused {
+            Some(error) => refuse(turn, call, error.clone()),
+            None => {
+                batch.ran += 1;
+                run_one(turn, call).await
+            }
+        };
         if result.ok && result.is_terminal {
             batch.terminal = Some(result.content.clone());
         }
@@ -64,6 +70,30 @@ pub(super) async fn run(turn: &TurnContext, calls: &[ToolCall], budget: Option<u
         batch.results.push(message);
     }
     batch
+}
+
+/// Tells of a call that cannot run as of one that failed.
+fn refuse(turn: &TurnContext, call: &ToolCall, error: AgentError) -> ToolResult {
+    turn.emit(EventKind::ToolExecutionStarted {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+    });
+    let result = ToolResult::failed(&call.id, &call.name, error);
+    turn.emit(EventKind::ToolExecutionFinished(finish(
+        &result,
+        outcome(call, &result),
+        Instant::now(),
+    )));
+    result
+}
+
+fn outcome(call: &ToolCall, result: &ToolResult) -> CallOutcome {
+    CallOutcome {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        mutation_state: result.mutation_state,
+    }
 }
 
 async fn run_one(turn: &TurnContext, call: &ToolCall) -> ToolResult {
@@ -93,11 +123,7 @@ async fn run_one(turn: &TurnContext, call: &ToolCall) -> ToolResult {
     };
     let started = Instant::now();
     let result = execute(&turn.registry, call, &context).await;
-    let outcome = CallOutcome {
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        mutation_state: result.mutation_state,
-    };
+    let outcome = outcome(call, &result);
     if result.cancelled {
         turn.emit(EventKind::ToolExecutionCancelled(outcome));
     } else {

@@ -131,20 +131,19 @@ async fn take_answer(
         ..
     } = response;
     progress.text.clone_from(&answer.content);
-    let calls = answer.tool_calls.clone();
-    let unusable = unusable::sort(incomplete_calls, &calls);
-    let nothing_usable = calls.is_empty() && (!unusable.named.is_empty() || unusable.note.is_some());
-    progress.unusable_in_a_row = if nothing_usable {
+    let plan = unusable::plan(
+        std::mem::take(&mut answer.tool_calls),
+        incomplete_calls,
+        &turn.definitions,
+    );
+    progress.unusable_in_a_row = if plan.is_unusable() {
         progress.unusable_in_a_row + 1
     } else {
         0
     };
-    answer
-        .tool_calls
-        .extend(unusable.named.iter().map(|(call, _)| call.clone()));
+    answer.tool_calls = plan.calls.iter().map(|planned| planned.call.clone()).collect();
     transcript.push(answer);
-    let ended = calls.is_empty() && !nothing_usable;
-    if ended {
+    if plan.is_empty() {
         tell_odd_end(turn, finish);
         if let Some(over) = over_limits(turn, progress) {
             return over;
@@ -160,13 +159,10 @@ async fn take_answer(
         .limits
         .tool_steps
         .map(|steps| steps.saturating_sub(u64::from(progress.tool_calls)));
-    let batch = batch::run(turn, &calls, left).await;
+    let batch = batch::run(turn, &plan.calls, left).await;
     progress.tool_calls += batch.ran;
     batch.results.into_iter().for_each(|result| transcript.push(result));
-    for (call, reason) in &unusable.named {
-        transcript.push(unusable::result(call, reason));
-    }
-    if let Some(note) = unusable.note {
+    if let Some(note) = plan.note {
         transcript.push(Message::user(note));
     }
     if let Some(error) = batch.fatal {

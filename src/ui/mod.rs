@@ -13,7 +13,7 @@ pub mod color;
 pub mod element;
 pub mod line;
 //pub mod lines;
-//pub mod markdown;
+pub mod markdown;
 //pub mod pager;
 pub mod palette;
 //pub mod prompt_line;

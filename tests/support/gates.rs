@@ -58,6 +58,11 @@ impl Gate {
         self.open.raise();
     }
 
+    /// Whether it is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_raised()
+    }
+
     /// Whether somebody stands, or stood, before the gate.
     pub fn is_reached(&self) -> bool {
         self.reached.is_raised()

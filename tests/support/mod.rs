@@ -3,6 +3,9 @@
 
 pub mod answers;
 pub mod gates;
+pub mod home;
 pub mod mock_server;
+pub mod quirk_cases;
 pub mod store;
+pub mod strict;
 pub mod tools;

@@ -1,0 +1,182 @@
+//! Recording the wire and playing it again: the same events, and no secret in the file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent_smith_core::cancel::CancelToken;
+use agent_smith_core::llm::{
+    ChatRequest, ChatResponse, Client, ClientConfig, LlmFailure, Provider, Recorder, Replay, RequestParams, StreamEvent,
+};
+use agent_smith_core::message::{Message, ToolDefinition};
+use serde_json::json;
+
+use crate::support::answers::{Answer, End};
+use crate::support::mock_server::MockServer;
+
+type Outcome = (Result<ChatResponse, LlmFailure>, Vec<StreamEvent>);
+
+async fn ask(provider: &dyn Provider, messages: &[Message]) -> Outcome {
+    let tools = [ToolDefinition {
+        name: "look".to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+    }];
+    let params = RequestParams::default();
+    let request = ChatRequest {
+        model: "m",
+        messages,
+        tools: &tools,
+        params: &params,
+        stream: true,
+    };
+    let mut events = Vec::new();
+    let outcome = provider
+        .chat(request, &mut |event| events.push(event), &CancelToken::new_root())
+        .await;
+    (outcome, events)
+}
+
+/// Pieces of one kind joined: where reads cut is not part of what must be the same.
+fn joined(events: &[StreamEvent]) -> Vec<StreamEvent> {
+    let mut out: Vec<StreamEvent> = Vec::new();
+    for event in events {
+        match (out.last_mut(), event) {
+            (Some(StreamEvent::Text(last)), StreamEvent::Text(text)) => last.push_str(text),
+            (Some(StreamEvent::Thinking(last)), StreamEvent::Thinking(text)) => last.push_str(text),
+            _ => out.push(event.clone()),
+        }
+    }
+    out
+}
+
+fn shown(outcome: &Result<ChatResponse, LlmFailure>) -> String {
+    format!("{outcome:?}")
+}
+
+fn recorder(path: &Path, client: &Client) -> Arc<Recorder> {
+    Arc::new(Recorder::create(path, client.server(), client.secrets().to_vec()).unwrap())
+}
+
+/// The transcripts of the requests that are recorded.
+fn transcripts() -> Vec<Vec<Message>> {
+    let mut after_call = vec![Message::user("Go."), Message::assistant("Looking.")];
+    after_call.push(Message::user("And?"));
+    vec![
+        vec![Message::user("Go.")],
+        vec![Message::user("Go again.")],
+        after_call.clone(),
+        after_call.clone(),
+        after_call,
+    ]
+}
+
+#[tokio::test]
+async fn a_replay_tells_the_same() {
+    let server = MockServer::start();
+    let umlaut = "data: {\"choices\":[{\"delta\":{\"content\":\"\u{fc}ber\"}}]}\n\n".as_bytes();
+    server
+        .answer(
+            Answer::sse()
+                .thinking("Hm.")
+                .raw(&umlaut[..38])
+                .raw(&umlaut[38..])
+                .text(" x")
+                .finish("stop")
+                .usage(3, 4)
+                .done(),
+        )
+        .answer(Answer::calls(&[
+            ("", "look", json!({"at": 1})),
+            ("c2", "look", json!({"at": 2})),
+        ]))
+        .answer(Answer::error(429, "Slow down.").header("Retry-After", "3"))
+        .answer(Answer::sse().text("Half").end(End::Reset))
+        .answer(Answer::reset());
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("wire.jsonl");
+    let client = Client::new(ClientConfig::new(server.url())).unwrap();
+    let recorder = recorder(&path, &client);
+    let client = client.with_recorder(Arc::clone(&recorder));
+    let mut live = Vec::new();
+    for messages in transcripts() {
+        live.push(ask(&client, &messages).await);
+    }
+    assert_eq!(recorder.failure(), None);
+    drop(server);
+
+    let replay = Replay::open(&path).unwrap();
+    for (messages, (outcome, events)) in transcripts().iter().zip(&live) {
+        let (again, events_again) = ask(&replay, messages).await;
+        assert_eq!(shown(&again), shown(outcome));
+        assert_eq!(joined(&events_again), joined(events));
+    }
+    let failure = ask(&replay, &[Message::user("More?")]).await.0.unwrap_err();
+    assert_eq!(&*failure.error.code, "replay_mismatch");
+}
+
+#[tokio::test]
+async fn secrets_do_not_get_into_the_file() {
+    let server = MockServer::start();
+    let secret = "hunter2-and-more";
+    server.answer(
+        Answer::sse()
+            .raw(format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"content\":\"your key is {}",
+                &secret[..5]
+            ))
+            .raw(format!("{}\"}}}}]}}\n\n", &secret[5..]))
+            .finish("stop")
+            .done(),
+    );
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("wire.jsonl");
+    let config = ClientConfig {
+        extra_headers: [("x-token".to_owned(), "other-secret-9".to_owned())].into(),
+        ..ClientConfig::new(server.url()).with_key(secret)
+    };
+    let client = Client::new(config).unwrap();
+    let client_secrets = recorder(&path, &client);
+    let client = client.with_recorder(client_secrets);
+    let told = format!("My token is ghp_0123456789abcdefghij and {secret} and other-secret-9.");
+    let response = ask(&client, &[Message::user(told)]).await.0.unwrap();
+    assert!(
+        response.message.content.contains(secret),
+        "the user's own answer is not touched"
+    );
+    let file = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        !file.contains("hunter2") && !file.contains("other-secret") && !file.contains("ghp_"),
+        "{file}"
+    );
+    assert!(file.contains("[redacted]"));
+    assert!(!file.to_lowercase().contains("authorization"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_cassette_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("x.jsonl");
+    assert!(Replay::open(&path).unwrap_err().message.contains("cannot be opened"));
+    std::fs::write(&path, "{}\n").unwrap();
+    assert!(Replay::open(&path).unwrap_err().message.contains("is no recording"));
+    std::fs::write(&path, "{\"cassette\":1}\nnonsense\n").unwrap();
+    assert!(Replay::open(&path).unwrap_err().message.contains("at line 2"));
+    // An existing file is not overwritten.
+    let error = Recorder::create(&path, "h", Vec::new()).unwrap_err();
+    assert_eq!(&*error.code, "cassette");
+    std::fs::write(
+        &path,
+        "{\"cassette\":1}\n{\"request\":{\"model\":\"other\"},\"status\":200}\n",
+    )
+    .unwrap();
+    let failure = ask(&Replay::open(&path).unwrap(), &[Message::user("Go.")])
+        .await
+        .0
+        .unwrap_err();
+    assert!(failure.error.message.contains("the model other"));
+}
