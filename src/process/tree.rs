@@ -117,6 +117,7 @@ impl Family {
     /// not be killed.
     pub async fn kill(&self, grace: Duration) -> Vec<Survivor> {
         kill(self, None, grace, std::future::pending()).await
+        kill(self, None, sleep(grace)).await
     }
 }
 
@@ -154,6 +155,9 @@ fn take(
 /// Ends `child` and its family as [`Family::kill`] does, but waits only until `urgent` completes for them to go by
 /// themselves. `child` has ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
 pub async fn kill_tree(child: &mut Child, grace: Duration, urgent: impl Future<Output = ()>) -> Vec<Survivor> {
+/// Ends `child` and its family as [`Family::kill`] does; `grace` completes when they have had their time. `child` has ended afterwards or is beyond killing (hanging in
+/// the kernel); it is not collected.
+pub async fn kill_tree(child: &mut Child, grace: impl Future<Output = ()>) -> Vec<Survivor> {
     let family = child.family();
     kill(&family, Some(child), grace, urgent).await
 }
@@ -165,6 +169,8 @@ async fn kill(
     urgent: impl Future<Output = ()>,
 ) -> Vec<Survivor> {
     let deadline = Instant::now() + grace;
+    grace: impl Future<Output = ()>,
+) -> Vec<Survivor> {
     let mut members = family.members();
     // Once each: a second TERM makes some programs give up cleaning. What was stopped takes its TERM only when it
     // goes on.
@@ -177,6 +183,7 @@ async fn kill(
         }
     }
     let asked = timeout_at(deadline, async {
+    let asked = async {
         exited(&mut child).await;
         loop {
             wait_for_all(&members).await;
@@ -197,6 +204,11 @@ async fn kill(
     };
     if ended_by_itself {
         return Vec::new();
+    };
+    tokio::select! {
+        biased;
+        () = asked => return Vec::new(),
+        () = grace => {}
     }
     for _ in 0..KILL_ROUNDS {
         let members = family.members();
