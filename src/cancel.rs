@@ -1,6 +1,7 @@
 //! The cancellation tree: a root token a turn, a child token a tool or delegated job.
 //!
-//! Cancelling a token cancels everything below it at once and nothing above it.
+//! Cancelling a token cancels everything below it at once and nothing above it. What is cancelled may take its time to
+//! end well (a process that is asked to go); being cancelled once more, it may not.
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -10,6 +11,7 @@ use crate::error::AgentError;
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     inner: CancellationToken,
+    urgent: CancellationToken,
 }
 
 impl CancelToken {
@@ -24,12 +26,24 @@ impl CancelToken {
     pub fn new_child(&self) -> Self {
         Self {
             inner: self.inner.child_token(),
+            urgent: self.urgent.child_token(),
         }
     }
 
     /// Cancels this token and everything below it. Doing it twice is the same as once.
     pub fn cancel(&self) {
         self.inner.cancel();
+    }
+
+    /// Cancels this token and everything below it, and ends the time to end well.
+    pub fn cancel_now(&self) {
+        self.inner.cancel();
+        self.urgent.cancel();
+    }
+
+    /// Completes when there is no time left to end well.
+    pub fn urgent(&self) -> WaitForCancellationFuture<'_> {
+        self.urgent.cancelled()
     }
 
     /// Whether this token, or one above it, was cancelled.
@@ -77,6 +91,20 @@ mod tests {
         assert!(!root.is_cancelled() && !sibling.is_cancelled());
         root.cancel();
         assert!(sibling.is_cancelled() && root.new_child().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn only_the_second_kind_of_cancelling_is_urgent() {
+        let root = CancelToken::new_root();
+        let child = root.new_child();
+        root.cancel();
+        assert!(
+            tokio::time::timeout(std::time::Duration::ZERO, child.urgent())
+                .await
+                .is_err()
+        );
+        root.cancel_now();
+        child.urgent().await;
     }
 
     #[tokio::test]

@@ -1,5 +1,23 @@
 //! The core of agent_smith: a tool-using coding agent that lives as a mode in a Lua-hosted shell.
+//!
+//! # The map
+//!
+//! | room | what lives there |
+//! |---|---|
+//! | [`protocol`] | ops in, events out: the whole contract of every carrier |
+//! | [`error`], [`cancel`], [`message`], [`nearest`] | what every room shares |
+//! | [`llm`], [`process`], [`persistence`], [`config`], [`role`], [`ui`] | leaves that do not know each other |
+//! | [`tool`], [`conversation`], [`prompt`], [`command`], [`completion`] | built on the leaves |
+//! | [`turn`] | the engine: one turn's loop |
+//! | [`runtime`] | sessions, their actor, the ten services |
+//! | [`bridge`], [`host`], [`cli`] | carriers: the Lua module and the sidecar, the standalone shell, the command line |
+//!
+//! A typed line becomes an op, the session's actor makes it a command or a turn, the turn asks the model and runs tools in
+//! a loop with each finished round durable before the next request, and everything is told as events in a bounded queue
+//! that the client polls. Below the bridge there is no Lua. Who may use whom is in docs/ARCHITECTURE.md, and
+//! tests/suite/house.rs fails on a breach.
 
+pub mod bridge;
 pub mod cancel;
 pub mod cli;
 pub mod command;
@@ -7,6 +25,7 @@ pub mod completion;
 pub mod config;
 pub mod conversation;
 pub mod error;
+mod failpoint;
 pub mod host;
 pub mod llm;
 pub mod message;

@@ -31,6 +31,7 @@ mod suite {
     mod main_job;
     mod process_bash;
     mod prompt_blocks;
+    mod sessions;
     mod store_basics;
     mod store_trouble;
     mod tool_files;

@@ -26,6 +26,10 @@ pub(super) struct Args {
 pub(super) enum Command {
     /// Run one turn without a terminal and print the answer
     Exec(ExecArgs),
+    /// Serve one session on stdin and stdout, as JSON lines, to the program that started this one
+    ///
+    /// For hosts that cannot load the core: see docs/EMBEDDING.md. It ends with its client.
+    Serve,
 }
 
 /// Exit codes: 0 completed, 1 error, 2 wrong usage or configuration, 3 a limit was reached, 130 cancelled.

@@ -150,6 +150,7 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
     let mut output = Output::new(args.json);
     let mut end: Option<(TurnEnd, String)> = None;
     let mut conversation_id = String::new();
+    let mut unread = false;
     'turn: loop {
         let events = session.poll(POLL);
         if events.is_empty() && session.is_closed() {
@@ -173,7 +174,7 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
                 _ => {}
             }
         }
-        if !output.flush() {
+        if !output.flush() && !std::mem::replace(&mut unread, true) {
             // Nobody reads the output any more: there is no use in going on.
             session.cancel(CancelScope::All, "output closed");
         }

@@ -3,6 +3,7 @@
 mod args;
 mod exec;
 mod log;
+mod serve;
 mod signals;
 
 use std::process::ExitCode;
@@ -45,6 +46,9 @@ pub fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { Exit::Usage.into() };
         }
     };
+    if matches!(args.command, Command::Serve) {
+        serve::close_inherited();
+    }
     if let Some(path) = &args.log
         && let Err(error) = log::to_file(path)
     {
@@ -53,6 +57,7 @@ pub fn main() -> ExitCode {
     }
     match args.command {
         Command::Exec(exec) => exec::run(exec).into(),
+        Command::Serve => serve::run().into(),
     }
 }
 

@@ -17,6 +17,7 @@ use super::retry_after;
 use super::settings::Timeouts;
 use crate::cancel::CancelToken;
 use crate::error;
+use crate::failpoint;
 
 /// After a finish reason: how long the counts are waited for, and how long the sentinel once they came.
 const USAGE_WAIT: Duration = Duration::from_millis(2500);
@@ -194,6 +195,7 @@ async fn pump(
         };
         match next {
             Some(Ok(bytes)) => {
+                failpoint::reach("llm.stream");
                 if let Some(tap) = &mut tap {
                     tap.piece(&bytes);
                 }

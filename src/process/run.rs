@@ -20,6 +20,9 @@ use super::spawn::{SpawnError, Spawned, spawn};
 use super::tree::{Family, kill_tree};
 use crate::cancel::CancelToken;
 
+/// How long the pipe of a killed command is read on where it is urgent.
+const URGENT_DRAIN: Duration = Duration::from_millis(50);
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
@@ -169,7 +172,7 @@ impl<W: FnMut(OutputDelta)> Running<W> {
         } else {
             // Read on meanwhile: what is told to go may write its last words, and must not block on a full pipe.
             let pump = &mut self.pump;
-            let killed = kill_tree(&mut self.child, limits.kill_grace);
+            let killed = kill_tree(&mut self.child, limits.kill_grace, cancel.urgent());
             tokio::pin!(killed);
             let survivors = tokio::select! {
                 biased;
@@ -177,7 +180,10 @@ impl<W: FnMut(OutputDelta)> Running<W> {
                 () = pump.read_all() => killed.await,
             };
             if !self.pump.ended {
-                drop(timeout(limits.drain, self.pump.read_all()).await);
+                tokio::select! {
+                    read = timeout(limits.drain, self.pump.read_all()) => drop(read),
+                    () = hurried(cancel, URGENT_DRAIN) => {}
+                }
             }
             survivors
         };
@@ -196,6 +202,12 @@ impl<W: FnMut(OutputDelta)> Running<W> {
             left: left.map(|family| LeftBehind { family, log, pipe }),
         }
     }
+}
+
+/// Completes `time` after there is no time left to end well.
+async fn hurried(cancel: &CancelToken, time: Duration) {
+    cancel.urgent().await;
+    tokio::time::sleep(time).await;
 }
 
 /// Completes when the process has exited and, if that is at once, the pipe has come to an end too.

@@ -116,7 +116,7 @@ impl Family {
     /// Ends all of it: TERM, up to `grace` for them to go, then KILL. Returns as soon as none is left, with what could
     /// not be killed.
     pub async fn kill(&self, grace: Duration) -> Vec<Survivor> {
-        kill(self, None, grace).await
+        kill(self, None, grace, std::future::pending()).await
     }
 }
 
@@ -151,14 +151,19 @@ fn take(
     }
 }
 
-/// Ends `child` and its family as [`Family::kill`] does. `child` has ended afterwards or is beyond killing (hanging in
-/// the kernel); it is not collected.
-pub async fn kill_tree(child: &mut Child, grace: Duration) -> Vec<Survivor> {
+/// Ends `child` and its family as [`Family::kill`] does, but waits only until `urgent` completes for them to go by
+/// themselves. `child` has ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
+pub async fn kill_tree(child: &mut Child, grace: Duration, urgent: impl Future<Output = ()>) -> Vec<Survivor> {
     let family = child.family();
-    kill(&family, Some(child), grace).await
+    kill(&family, Some(child), grace, urgent).await
 }
 
-async fn kill(family: &Family, mut child: Option<&mut Child>, grace: Duration) -> Vec<Survivor> {
+async fn kill(
+    family: &Family,
+    mut child: Option<&mut Child>,
+    grace: Duration,
+    urgent: impl Future<Output = ()>,
+) -> Vec<Survivor> {
     let deadline = Instant::now() + grace;
     let mut members = family.members();
     // Once each: a second TERM makes some programs give up cleaning. What was stopped takes its TERM only when it
@@ -171,7 +176,7 @@ async fn kill(family: &Family, mut child: Option<&mut Child>, grace: Duration) -
             member.signal(signal);
         }
     }
-    let ended = timeout_at(deadline, async {
+    let asked = timeout_at(deadline, async {
         exited(&mut child).await;
         loop {
             wait_for_all(&members).await;
@@ -184,9 +189,13 @@ async fn kill(family: &Family, mut child: Option<&mut Child>, grace: Duration) -
                 member.signal(Signal::TERM);
             }
         }
-    })
-    .await;
-    if ended.is_ok() {
+    });
+    let ended_by_itself = tokio::select! {
+        biased;
+        ended = asked => ended.is_ok(),
+        () = urgent => false,
+    };
+    if ended_by_itself {
         return Vec::new();
     }
     for _ in 0..KILL_ROUNDS {

@@ -370,7 +370,10 @@ impl Actor {
         let Some(turn) = self.lifecycle.current_turn() else {
             return;
         };
-        if !turn.cancel.is_cancelled() {
+        if turn.cancel.is_cancelled() {
+            // Asked again: it does not wait any longer for tools to end well.
+            turn.cancel.cancel_now();
+        } else {
             self.bus.emit_turn(
                 &turn.id,
                 EventKind::TurnCancelRequested {

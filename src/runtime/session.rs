@@ -146,7 +146,8 @@ impl Session {
         self.send(Message::Submit { submit, command: false })
     }
 
-    /// Stops what runs. Without anything running it does nothing.
+    /// Stops what runs; asked for again, at once and without waiting for tools to end well. Without anything running it
+    /// does nothing.
     pub fn cancel(&self, scope: CancelScope, reason: &str) {
         let _ = self.send(Message::Cancel {
             scope,

@@ -4,7 +4,7 @@
 //! what came into one shape. A panic inside a tool becomes a result of kind `internal`.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 
@@ -14,7 +14,11 @@ use super::registry::{Registry, ResolveError};
 use super::result::{MutationState, ToolError, ToolOutput, ToolResult};
 use super::spec::ToolSpec;
 use crate::error::{AgentError, ErrorKind};
+use crate::failpoint;
 use crate::message::ToolCall;
+
+/// How long a tool has to stop once it is urgent: enough for its processes to be killed and collected.
+const URGENT_GRACE: Duration = Duration::from_millis(250);
 
 /// Runs `call` for the role of `ctx`. Never fails: whatever goes wrong is in the result.
 pub async fn execute(registry: &Registry, call: &ToolCall, ctx: &ToolContext) -> ToolResult {
@@ -25,7 +29,11 @@ pub async fn execute(registry: &Registry, call: &ToolCall, ctx: &ToolContext) ->
                 ToolResult::not_run(&call.id, &call.name, AgentError::cancelled("tool"))
             }
             Ok(args) => {
-                let work = AssertUnwindSafe(async { tool.run(ctx, args).await }).catch_unwind();
+                let work = AssertUnwindSafe(async {
+                    failpoint::reach("tool.run");
+                    tool.run(ctx, args).await
+                })
+                .catch_unwind();
                 let outcome = tokio::select! {
                     biased;
                     outcome = work => Some(outcome),
@@ -50,7 +58,13 @@ pub async fn execute(registry: &Registry, call: &ToolCall, ctx: &ToolContext) ->
 /// Completes when a cancelled tool has had its time to stop by itself.
 async fn overdue(ctx: &ToolContext) {
     ctx.cancel.cancelled().await;
-    tokio::time::sleep(ctx.limits.cancel_grace).await;
+    tokio::select! {
+        () = tokio::time::sleep(ctx.limits.cancel_grace) => {}
+        () = async {
+            ctx.cancel.urgent().await;
+            tokio::time::sleep(URGENT_GRACE).await;
+        } => {}
+    }
 }
 
 /// What a tool's future came to; the outer level is a panic.

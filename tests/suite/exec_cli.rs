@@ -230,7 +230,7 @@ fn an_unwritable_home_does_not_stop_the_turn() {
 #[test]
 fn an_interrupt_in_a_tool_ends_everything_and_exits_130() {
     let server = MockServer::start();
-    let command = "env | grep -a NONCE >&2; (setsid sleep 1000 &) ; trap '' TERM; echo ready; sleep 1000";
+    let command = "env | grep -a NONCE; trap '' TERM; (setsid bash -c 'echo ready; exec sleep 1000' &) ; sleep 1000";
     server.answer(Answer::calls(&[("a", "bash", json!({"command": command}))]));
     let home = Home::with_server(&server.url());
     let mut child = home
@@ -269,6 +269,29 @@ fn an_interrupt_in_a_tool_ends_everything_and_exits_130() {
     assert_eq!(carriers(&nonce), Vec::<i32>::new());
     let last: serde_json::Value = serde_json::from_str(rest.last().unwrap()).unwrap();
     assert_eq!(last["data"]["stop_reason"], "cancelled");
+}
+
+/// What the test above would see of a killer that ends only the process group: proof that it has teeth.
+#[test]
+fn a_killer_of_the_group_alone_would_leave_processes() {
+    let nonce = format!("control-{}", std::process::id());
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", "(setsid bash -c 'echo ready; exec sleep 1000' &) ; sleep 1000"])
+        .stdout(Stdio::piped());
+    command.env(agent_smith_core::process::NONCE_VARIABLE, &nonce);
+    let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0)
+        .spawn()
+        .unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut String::new())
+        .unwrap();
+    rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let left = carriers(&nonce);
+    assert_eq!(left.len(), 1, "the child that left the group");
+    left.into_iter()
+        .for_each(|pid| kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap());
 }
 
 #[test]

@@ -164,7 +164,9 @@ fn every_call_gets_a_result_whatever_is_wrong_with_it() {
     };
     assert_eq!((end.stop_reason, end.text.as_str()), (StopReason::Completed, "I see."));
     assert!(!home.project().join("ech").exists());
-    insta::assert_snapshot!("main_job_broken_calls", transcript(&home.messages()));
+    insta::with_settings!({filters => vec![(r"there are: .*", "there are: <tools>")]}, {
+        insta::assert_snapshot!("main_job_broken_calls", transcript(&home.messages()));
+    });
     // What goes back to the server is readable JSON for every call, and each has its result.
     let body = server.request(2).json();
     let messages = body["messages"].as_array().unwrap();

@@ -1,0 +1,119 @@
+//! What stands at every entry of the core: the fork check, and the catch that turns a panic into an error.
+//!
+//! A host may fork at any time, and the child has none of our threads: waiting there for anything of ours would hang
+//! for ever, and a lock may have been held by a thread that no longer exists. So the process that opened a session is
+//! remembered, and any other is told so at once, before a lock is touched.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::{AgentError, ErrorKind};
+
+/// The process whose threads the runtime has; 0 before there are any.
+static RUNTIME_OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// The process something belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pid: u32,
+}
+
+impl Owner {
+    /// Claims the runtime for this process.
+    ///
+    /// # Errors
+    /// `forked` where a process this one was forked from has it.
+    pub(super) fn claim() -> Result<Self, AgentError> {
+        let owner = Self {
+            pid: std::process::id(),
+        };
+        match RUNTIME_OWNER.compare_exchange(0, owner.pid, Ordering::SeqCst, Ordering::SeqCst) {
+            Err(other) if other != owner.pid => Err(forked()),
+            _ => Ok(owner),
+        }
+    }
+
+    /// Whether this is still the owner's process. A system call, no lock.
+    pub(super) fn is_here(self) -> bool {
+        std::process::id() == self.pid
+    }
+
+    /// # Errors
+    /// `forked` in any other process.
+    pub(super) fn check(self) -> Result<(), AgentError> {
+        if self.is_here() { Ok(()) } else { Err(forked()) }
+    }
+}
+
+fn forked() -> AgentError {
+    let message = "this process was forked from the one the session belongs to and cannot use it";
+    AgentError::new(ErrorKind::Policy, "forked", message)
+        .from_origin("bridge")
+        .with_hint("use agent_smith in the shell itself, not in a background job or a pipeline of it")
+}
+
+/// Runs `work`; a panic in it comes back as an `internal` error.
+///
+/// # Errors
+/// Those of `work`, and `internal`.
+pub(super) fn catch<T>(work: impl FnOnce() -> Result<T, AgentError>) -> Result<T, AgentError> {
+    // What `work` shares with others is behind locks that take a poisoned state for what it is.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(defect(&*panic)))
+}
+
+fn defect(panic: &(dyn Any + Send)) -> AgentError {
+    let mut error = AgentError::internal("bridge", format!("agent_smith hit a defect: {}", reason(panic)))
+        .with_hint("the session goes on; please report this");
+    error.cause = PLACE.with_borrow_mut(Option::take).map(String::into_boxed_str);
+    error
+}
+
+fn reason(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason given")
+}
+
+thread_local! {
+    /// Where the last panic of this thread was.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on a panic is logged and not printed: the terminal belongs to the host.
+pub fn quiet_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        std::panic::set_hook(Box::new(|panic| {
+            let place = panic.location().map(|place| format!("panicked at {place}"));
+            tracing::error!(place, "{}", reason(panic.payload()));
+            // A panic while the thread ends has no place to keep it.
+            let _ = PLACE.try_with(|last| last.replace(place));
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_comes_back_as_internal_with_its_reason() {
+        let error = catch(|| -> Result<(), AgentError> { panic!("boom {}", 7) }).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Internal);
+        assert!(error.message.contains("boom 7") && error.hint.is_some());
+        assert_eq!(catch(|| Ok(5)).unwrap(), 5);
+    }
+
+    #[test]
+    fn another_process_is_refused() {
+        let owner = Owner::claim().unwrap();
+        assert!(owner.check().is_ok() && Owner::claim().is_ok());
+        let other = Owner {
+            pid: owner.pid.wrapping_add(1),
+        };
+        assert_eq!(other.check().unwrap_err().code, "forked");
+    }
+}

@@ -1,0 +1,65 @@
+//! The two carriers a Lua host reaches the core through. Both carry the same ops and events and decide nothing.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `native` | the Lua module `agent_smith.core`: sessions as userdata, in the host's own process |
+//! | `sidecar` | `agent-smith serve`: one session on two pipes, JSON lines, where a host can load nothing |
+//! | `lines`, `watch` | what the sidecar reads, and how it learns that its client is gone |
+//! | `convert` | values across the border, the same through both |
+//! | `guard` | the fork check and the catch that stand at every entry |
+//!
+//! Below this room there is no Lua.
+
+mod convert;
+mod guard;
+mod lines;
+pub mod native;
+pub mod sidecar;
+mod watch;
+
+use serde_json::{Map, Value};
+
+use crate::error::{AgentError, ErrorKind};
+use crate::failpoint;
+use crate::protocol::{Hello, Op};
+use crate::runtime::{ConversationStart, Session, SessionOptions};
+
+pub use guard::quiet_panics;
+
+/// A session of a client with a person at a terminal, as both carriers open it.
+fn shell_session() -> SessionOptions {
+    SessionOptions {
+        start: ConversationStart::Auto,
+        shell: true,
+        ..SessionOptions::default()
+    }
+}
+
+/// The op `name` with the members of `arguments`.
+fn parse_op(name: &str, mut arguments: Map<String, Value>) -> Result<Op, AgentError> {
+    arguments.insert("op".to_owned(), Value::from(name));
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        let message = format!("the op `{name}` is not as agreed: {error}");
+        AgentError::new(ErrorKind::Schema, "bad_op", message).from_origin("bridge")
+    })
+}
+
+/// The same for `hello`, which opens a session instead of being done by one.
+fn parse_hello(arguments: Map<String, Value>) -> Result<Hello, AgentError> {
+    match parse_op("hello", arguments)? {
+        Op::Hello(hello) => Ok(*hello),
+        other => Err(AgentError::internal("bridge", format!("a hello became {other:?}"))),
+    }
+}
+
+/// Does an op of a client; what goes wrong in it, a panic included, is an error.
+fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> Result<Value, AgentError> {
+    guard::catch(|| {
+        failpoint::reach("bridge.call");
+        session.call(parse_op(name, arguments)?)
+    })
+}
+
+fn closed() -> AgentError {
+    AgentError::new(ErrorKind::Policy, "session_closed", "the session is closed").from_origin("bridge")
+}
