@@ -5,6 +5,7 @@ pub mod answers;
 pub mod gates;
 pub mod home;
 pub mod mock_server;
+pub mod pty;
 pub mod quirk_cases;
 pub mod store;
 pub mod strict;
