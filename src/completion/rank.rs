@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use nucleo_matcher::{Config, Matcher, Utf32Str};
+use nucleo_matcher::{Config, Matcher, Utf32Str, chars};
 
 /// One thing that can be offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,16 +95,32 @@ impl Ranker {
         text: &impl Fn(&T) -> &str,
         begins: &impl Fn(&T) -> bool,
     ) -> Vec<&'a T> {
-        let mut typed_chars = Vec::new();
-        let needle = Utf32Str::new(typed, &mut typed_chars);
+        let exact_case = !self.matcher.config.ignore_case;
+        let fold_accents = self.matcher.config.normalize;
+        let fold = |c: char| match c {
+            // The tables are only for the rest.
+            c if c.is_ascii() && exact_case => c,
+            c if c.is_ascii() => c.to_ascii_lowercase(),
+            c => {
+                let c = if exact_case { c } else { chars::to_lower_case(c) };
+                if fold_accents { chars::normalize(c) } else { c }
+            }
+        };
+        let typed_folded: Vec<char> = typed.chars().map(fold).collect();
+        let mut folded: Vec<char> = Vec::new();
         let mut found: Vec<Scored> = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let candidate = text(item);
-            let score = if typed.is_ascii() && candidate.is_ascii() {
-                rough_score(candidate.as_bytes(), typed.as_bytes(), !self.matcher.config.ignore_case)
+            let score = if candidate.is_ascii() {
+                let lower = |byte: &u8| if exact_case { *byte } else { byte.to_ascii_lowercase() };
+                typed
+                    .is_ascii()
+                    .then(|| rough_score(candidate.as_bytes(), typed.as_bytes(), lower))
+                    .flatten()
             } else {
-                let haystack = Utf32Str::new(candidate, &mut self.chars);
-                self.matcher.fuzzy_match_greedy(haystack, needle).map(i32::from)
+                folded.clear();
+                folded.extend(candidate.chars().map(fold));
+                rough_score(&folded, &typed_folded, |c| *c)
             };
             if let Some(score) = score
                 && !begins(item)
@@ -117,10 +133,15 @@ impl Ranker {
             }
         }
         keep_best(&mut found, limit.max(EXACTLY_SCORED));
-        for scored in &mut found {
+        let typed_text: String = typed_folded.iter().collect();
+        let mut typed_chars = Vec::new();
+        let needle = Utf32Str::new(&typed_text, &mut typed_chars);
+        found.retain_mut(|scored| {
             let haystack = Utf32Str::new(text(&items[scored.index]), &mut self.chars);
-            scored.score = self.matcher.fuzzy_match(haystack, needle).map_or(i32::MIN, i32::from);
-        }
+            let score = self.matcher.fuzzy_match(haystack, needle).map(i32::from);
+            scored.score = score.unwrap_or_default();
+            score.is_some()
+        });
         keep_best(&mut found, limit);
         found.sort_unstable();
         found.into_iter().map(|scored| &items[scored.index]).collect()
@@ -128,7 +149,7 @@ impl Ranker {
 }
 
 /// How many candidates are scored exactly at most, unless more were asked for.
-const EXACTLY_SCORED: usize = 512;
+const EXACTLY_SCORED: usize = 128;
 
 /// A candidate; sorts best first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,37 +181,54 @@ fn keep_best(found: &mut Vec<Scored>, count: usize) {
     }
 }
 
+/// What separates the words of a candidate.
+trait Letter: Copy + PartialEq {
+    fn is_separator(self) -> bool;
+}
+
+impl Letter for u8 {
+    fn is_separator(self) -> bool {
+        !self.is_ascii_alphanumeric()
+    }
+}
+
+impl Letter for char {
+    fn is_separator(self) -> bool {
+        !self.is_alphanumeric()
+    }
+}
+
 /// A score on the matcher's scale for the letters of `typed` in `text`, in order, from one look in each direction:
 /// the first place where they end, and the last place before it where they begin. `None` where they are not there.
-fn rough_score(text: &[u8], typed: &[u8], exact_case: bool) -> Option<i32> {
+/// `fold` makes a letter of the text comparable to one of `typed`.
+fn rough_score<L: Letter>(text: &[L], typed: &[L], fold: impl Fn(&L) -> L) -> Option<i32> {
     // The matcher's own weights: a letter, a start at the border of a word, a gap and each further letter of it.
     const LETTER: i32 = 16;
     const BORDER: i32 = 16;
     const GAP: i32 = 3;
-    let same = |a: u8, b: u8| if exact_case { a == b } else { a.eq_ignore_ascii_case(&b) };
     let mut wanted = typed.iter();
-    let mut next = wanted.next()?;
-    let end = text.iter().position(|&byte| {
-        if same(byte, *next) {
-            match wanted.next() {
-                Some(after) => next = after,
-                None => return true,
-            }
+    let mut next = *wanted.next()?;
+    let end = text.iter().position(|letter| {
+        if fold(letter) != next {
+            return false;
         }
-        false
+        wanted.next().is_none_or(|after| {
+            next = *after;
+            false
+        })
     })?;
     let mut wanted = typed.iter().rev();
-    let mut next = wanted.next()?;
-    let start = text[..=end].iter().rposition(|&byte| {
-        if same(byte, *next) {
-            match wanted.next() {
-                Some(before) => next = before,
-                None => return true,
-            }
+    let mut next = *wanted.next()?;
+    let start = text[..=end].iter().rposition(|letter| {
+        if fold(letter) != next {
+            return false;
         }
-        false
+        wanted.next().is_none_or(|before| {
+            next = *before;
+            false
+        })
     })?;
-    let border = start == 0 || !text[start - 1].is_ascii_alphanumeric();
+    let border = start == 0 || text[start - 1].is_separator();
     let letters = i32::try_from(typed.len()).unwrap_or(i32::MAX / LETTER);
     let skipped = i32::try_from(end + 1 - start - typed.len()).unwrap_or(i32::MAX / 2);
     let gap = if skipped > 0 { GAP + skipped - 1 } else { 0 };
@@ -290,7 +328,7 @@ mod tests {
         fn the_rough_look_finds_what_the_matcher_finds(text in "[a-cA-C./_]{0,12}", typed in "[a-c]{1,4}") {
             let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
             let exact = matcher.fuzzy_match(Utf32Str::Ascii(text.as_bytes()), Utf32Str::Ascii(typed.as_bytes()));
-            prop_assert_eq!(rough_score(text.as_bytes(), typed.as_bytes(), false).is_some(), exact.is_some());
+            prop_assert_eq!(rough_score(text.as_bytes(), typed.as_bytes(), u8::to_ascii_lowercase).is_some(), exact.is_some());
         }
 
         #[test]

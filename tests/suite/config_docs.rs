@@ -183,7 +183,7 @@ fn the_json_schema_takes_every_example_and_default() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn the_json_schema_and_the_validation_agree(config in any_config()) {
