@@ -21,8 +21,8 @@ pub mod schema;
 mod suggest;
 mod validate;
 mod value;
-mod write;
 mod warnings;
+mod write;
 
 pub use docs::markdown;
 pub use error::{ConfigError, Origin, Problem, Violation};
@@ -39,5 +39,5 @@ pub use request::RequestSettings;
 pub use suggest::nearest_key;
 pub use validate::{shown, valid_part, validate};
 pub use value::merge;
-pub use write::write_user_file;
 pub use warnings::KnownNames;
+pub use write::write_user_file;

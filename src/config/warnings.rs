@@ -6,7 +6,7 @@ use super::layers::Config;
 use super::path::join;
 use super::profile;
 use super::schema::{self, Kind};
-use super::suggest::nearest;
+use crate::nearest::nearest;
 
 /// Names that exist elsewhere in the program and that a configuration may refer to.
 #[derive(Clone, Copy, Debug, Default)]

@@ -204,10 +204,6 @@ impl<W: FnMut(OutputDelta)> Running<W> {
     }
 }
 
-/// Completes `time` after there is no time left to end well.
-async fn hurried(cancel: &CancelToken, time: Duration) {
-    cancel.urgent().await;
-    tokio::time::sleep(time).await;
 /// Completes after `time`, or `urgent` after there is no time left to end well.
 async fn within(time: Duration, cancel: &CancelToken, urgent: Duration) {
     tokio::select! {

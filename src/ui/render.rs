@@ -250,7 +250,7 @@ impl Renderer {
                 self.last_call = Some(call_id.clone());
                 self.activity.start_tool(Running::new(call_id, name, self.now));
             }
-            EventKind::ToolOutputDelta { call_id, text } => {
+            EventKind::ToolOutputDelta { call_id, text, .. } => {
                 self.activity.tool_output(call_id, text);
                 self.stale = true;
                 return false;
@@ -301,6 +301,7 @@ impl Renderer {
                 SessionState::Thinking | SessionState::Streaming | SessionState::Tool => return false,
             },
             EventKind::PromptBuilt { .. }
+            | EventKind::InputSettled { .. }
             | EventKind::DispatchCancelRequested { .. }
             | EventKind::UsageUpdated { .. }
             | EventKind::TurnPersisted { .. }

@@ -1,5 +1,6 @@
 //! What a user sees: events through the renderer onto the screen of a terminal.
 
+use crate::support::pty::cells;
 use agent_smith_core::error::{AgentError, ErrorKind};
 use agent_smith_core::message::Usage;
 use agent_smith_core::protocol::{
@@ -42,7 +43,7 @@ impl Screen {
         };
         Self {
             renderer: Renderer::for_client(term, &var, &Theme::default()).unwrap(),
-            parser: vt100::Parser::new(term.rows, term.cols, 1000),
+            parser: vt100::Parser::new(cells(term.rows), cells(term.cols), 1000),
             transient: String::new(),
             log: String::new(),
             now: 1_000_000,
@@ -210,6 +211,7 @@ fn a_turn_from_the_first_spinner_to_the_last_count() {
     screen.complete();
     screen.tool("c1", "cargo test");
     screen.send(EventKind::ToolOutputDelta {
+        skipped: 0,
         call_id: "c1".into(),
         text: "running 3 tests\n".into(),
     });
@@ -387,6 +389,7 @@ fn escape_sequences_of_models_and_tools_do_nothing() {
     screen.text("a\x1b[2J\x1b]0;title\x07b [l](https://x.org/\x1b[3J)\n\n");
     screen.tool("c", "echo \x1b[5;5Hx\x1bc");
     screen.send(EventKind::ToolOutputDelta {
+        skipped: 0,
         call_id: "c".into(),
         text: "\x1b[?1049hx\n".into(),
     });
