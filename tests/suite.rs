@@ -9,10 +9,22 @@
 
 #[path = "suite/store_basics.rs"]
 mod store_basics;
+#[path = "suite/store_kill.rs"]
+mod store_kill;
+#[path = "suite/store_powercut.rs"]
+mod store_powercut;
+#[path = "suite/store_processes.rs"]
+mod store_processes;
+#[path = "suite/store_repair.rs"]
+mod store_repair;
 #[path = "suite/store_trouble.rs"]
 mod store_trouble;
+#[path = "support/power.rs"]
+mod support_power;
 #[path = "support/store.rs"]
 mod support_store;
+#[path = "support/victim.rs"]
+mod support_victim;
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
 #[expect(
