@@ -33,6 +33,7 @@ mod suite {
     mod prompt_blocks;
     mod sessions;
     mod store_basics;
+    mod store_cli;
     mod store_kill;
     mod store_powercut;
     mod store_processes;
