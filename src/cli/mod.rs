@@ -4,6 +4,7 @@ mod args;
 mod exec;
 mod log;
 mod serve;
+mod shell;
 mod signals;
 
 use std::process::ExitCode;
@@ -46,7 +47,7 @@ pub fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { Exit::Usage.into() };
         }
     };
-    if matches!(args.command, Command::Serve) {
+    if matches!(args.command, Some(Command::Serve)) {
         serve::close_inherited();
     }
     if let Some(path) = &args.log
@@ -56,8 +57,9 @@ pub fn main() -> ExitCode {
         return Exit::Usage.into();
     }
     match args.command {
-        Command::Exec(exec) => exec::run(exec).into(),
-        Command::Serve => serve::run().into(),
+        Some(Command::Exec(exec)) => exec::run(exec).into(),
+        Some(Command::Serve) => serve::run().into(),
+        None => shell::run(),
     }
 }
 
