@@ -36,6 +36,7 @@ mod suite {
     mod store_trouble;
     mod tool_files;
     mod tool_jobs;
+    mod ui_screen;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::unix::pipe::Receiver;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::child::{Child, ExitStatus};
 use super::environment::Environment;
@@ -172,7 +172,7 @@ impl<W: FnMut(OutputDelta)> Running<W> {
         } else {
             // Read on meanwhile: what is told to go may write its last words, and must not block on a full pipe.
             let pump = &mut self.pump;
-            let killed = kill_tree(&mut self.child, limits.kill_grace, cancel.urgent());
+            let killed = kill_tree(&mut self.child, within(limits.kill_grace, cancel, Duration::ZERO));
             tokio::pin!(killed);
             let survivors = tokio::select! {
                 biased;
@@ -181,8 +181,8 @@ impl<W: FnMut(OutputDelta)> Running<W> {
             };
             if !self.pump.ended {
                 tokio::select! {
-                    read = timeout(limits.drain, self.pump.read_all()) => drop(read),
-                    () = hurried(cancel, URGENT_DRAIN) => {}
+                    () = self.pump.read_all() => {}
+                    () = within(limits.drain, cancel, URGENT_DRAIN) => {}
                 }
             }
             survivors
@@ -204,10 +204,15 @@ impl<W: FnMut(OutputDelta)> Running<W> {
     }
 }
 
-/// Completes `time` after there is no time left to end well.
-async fn hurried(cancel: &CancelToken, time: Duration) {
-    cancel.urgent().await;
-    tokio::time::sleep(time).await;
+/// Completes after `time`, or `urgent` after there is no time left to end well.
+async fn within(time: Duration, cancel: &CancelToken, urgent: Duration) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = async {
+            cancel.urgent().await;
+            sleep(urgent).await;
+        } => {}
+    }
 }
 
 /// Completes when the process has exited and, if that is at once, the pipe has come to an end too.

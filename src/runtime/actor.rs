@@ -28,6 +28,7 @@ use crate::runtime::ids;
 use crate::runtime::lifecycle::{Lifecycle, SessionStatus};
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope::{TurnScope, project};
+use crate::runtime::screen::Screen;
 use crate::runtime::services::Services;
 use crate::runtime::steering::Steering;
 use crate::runtime::turns::{self, Conversation, PROMPT_STATE, TurnJob};
@@ -73,6 +74,7 @@ pub(super) struct Actor {
     services: Arc<Services>,
     bus: EventBus,
     status: Arc<Mutex<Status>>,
+    screen: Option<Screen>,
     inbox: mpsc::UnboundedSender<Message>,
     lifecycle: Lifecycle,
     role: Role,
@@ -106,6 +108,7 @@ impl Actor {
         env: Environment,
         bus: EventBus,
         status: Arc<Mutex<Status>>,
+        screen: Option<Screen>,
         inbox: mpsc::UnboundedSender<Message>,
     ) -> Self {
         let mut lifecycle = Lifecycle::default();
@@ -116,6 +119,7 @@ impl Actor {
             services,
             bus,
             status,
+            screen,
             inbox,
             lifecycle,
             role,
@@ -180,8 +184,21 @@ impl Actor {
                     None,
                 );
             }
-            Message::Resize { cols, rows } => tracing::debug!(cols, rows, "the terminal changed its size"),
-            Message::Theme(theme) => tracing::debug!(?theme, "the client changed its colours"),
+            Message::Resize { cols, rows } => {
+                if let Some(screen) = &self.screen {
+                    screen.resize(cols, rows);
+                }
+            }
+            Message::Theme(theme) => {
+                let problems = self
+                    .screen
+                    .as_ref()
+                    .map(|screen| screen.set_theme(&theme))
+                    .unwrap_or_default();
+                problems
+                    .into_iter()
+                    .for_each(|problem| self.tell(NoticeLevel::Warn, problem, None));
+            }
             Message::ViewKey { view_id, key } => {
                 tracing::debug!(%view_id, %key, "a key for no view");
                 self.tell(NoticeLevel::Warn, format!("there is no open view `{view_id}`"), None);

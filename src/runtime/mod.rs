@@ -18,6 +18,7 @@ mod models;
 mod options;
 mod prompts;
 mod scope;
+mod screen;
 mod services;
 mod session;
 mod steering;

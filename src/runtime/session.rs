@@ -14,7 +14,7 @@ use crate::persistence::{ProjectMemory, Store, StoreError, StoreOptions};
 use crate::process::Environment;
 use crate::protocol::{
     CancelScope, Candidate, Event, EventKind, EventQueue, Hello, NoticeLevel, Op, PROTOCOL_VERSION, SessionState,
-    Status, Submit, Welcome,
+    Status, Submit, Theme, Welcome,
 };
 use crate::role::Role;
 use crate::runtime::actor::{Actor, Message};
@@ -23,6 +23,7 @@ use crate::runtime::complete;
 use crate::runtime::executor;
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope;
+use crate::runtime::screen::Screen;
 use crate::runtime::services::{self, Services};
 
 /// What this core can do beyond the first version of the contract.
@@ -34,6 +35,7 @@ pub struct Session {
     status: Arc<Mutex<Status>>,
     messages: mpsc::UnboundedSender<Message>,
     services: Arc<Services>,
+    screen: Option<Screen>,
     closed: AtomicBool,
 }
 
@@ -85,6 +87,17 @@ impl Session {
             options.model.as_deref(),
         )));
         follow_state(&bus, &status);
+        let screen = if hello.render {
+            let theme = Theme {
+                palette: hello.palette.clone(),
+                styles: None,
+            };
+            let screen = Screen::new(services.ui.renderer(&hello.term, &env, &theme)?, &queue);
+            screen.follow(&bus);
+            Some(screen)
+        } else {
+            None
+        };
         let (messages, inbox) = mpsc::unbounded_channel();
         let actor = Actor::new(
             hello,
@@ -96,6 +109,7 @@ impl Session {
             env,
             bus,
             Arc::clone(&status),
+            screen.clone(),
             messages.clone(),
         );
         executor::runtime()?.spawn(actor.run(inbox, Arc::clone(&queue)));
@@ -110,6 +124,7 @@ impl Session {
                 status,
                 messages,
                 services,
+                screen,
                 closed: AtomicBool::new(false),
             },
             welcome,
@@ -172,13 +187,26 @@ impl Session {
     /// What the prompt line needs.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(screen) = &self.screen {
+            status.prompt = screen.prompt(&status);
+        }
+        status
     }
 
-    /// Takes the events that wait; where none does, waits up to `timeout`.
+    /// Takes the events that wait; where none does, waits up to `timeout`, or, while something moves on the client's
+    /// screen, for the next frame.
     #[must_use]
     pub fn poll(&self, timeout: Duration) -> Vec<Event> {
-        self.queue.poll(timeout)
+        let Some(screen) = &self.screen else {
+            return self.queue.poll(timeout);
+        };
+        let events = self.queue.poll(screen.patience(timeout));
+        if !events.is_empty() {
+            return events;
+        }
+        screen.tick();
+        self.queue.poll(Duration::ZERO)
     }
 
     /// Calls `waker` whenever events begin to wait.

@@ -97,7 +97,7 @@ impl Pty {
             master: pair.master,
             child,
             output,
-            parser: vt100::Parser::new(rows, cols, 1000),
+            parser: vt100::Parser::new(cells(rows), cells(cols), 1000),
             pending: Vec::new(),
             answers,
             raw: Vec::new(),
@@ -124,7 +124,7 @@ impl Pty {
 
     pub fn resize(&mut self, rows: u16, cols: u16) {
         self.master.resize(size(rows, cols)).unwrap();
-        self.parser.screen_mut().set_size(rows, cols);
+        self.parser.screen_mut().set_size(cells(rows), cells(cols));
     }
 
     /// Takes in what the program writes for `time`, answering its questions.
@@ -171,7 +171,9 @@ impl Pty {
         }
         // A question may be cut in two by the pipe: its beginning waits.
         let tail = self.pending.iter().rposition(|byte| *byte == 0x1b);
-        let keep = tail.filter(|at| self.pending.len() - at < 5).unwrap_or(self.pending.len());
+        let keep = tail
+            .filter(|at| self.pending.len() - at < 5)
+            .unwrap_or(self.pending.len());
         let rest = self.pending.split_off(keep);
         let whole = std::mem::replace(&mut self.pending, rest);
         self.parser.process(&whole);
@@ -273,7 +275,11 @@ impl Pty {
                     None => status.exit_code(),
                 };
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not end; the screen:\n{}", self.screen());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it does not end; the screen:\n{}",
+                self.screen()
+            );
         }
     }
 }
@@ -283,6 +289,11 @@ impl Drop for Pty {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A side of a screen, which has at least one cell.
+pub fn cells(count: u16) -> std::num::NonZeroU16 {
+    std::num::NonZeroU16::new(count).unwrap()
 }
 
 fn size(rows: u16, cols: u16) -> PtySize {

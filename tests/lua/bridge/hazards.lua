@@ -1,7 +1,7 @@
 -- What may happen to a core inside, or beside, somebody else's Lua process. `plan.hazard` names which; each prints one
 -- JSON line of what it saw, and the Rust side says whether that is right.
 
-package.path = "tests/lua/?.lua;" .. package.path
+package.path = "tests/lua/bridge/?.lua;" .. package.path
 local script = require("session")
 local ffi = require("ffi")
 local host = require("ffi_std") -- also declares the system calls used here

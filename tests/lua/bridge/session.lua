@@ -2,7 +2,7 @@
 --
 -- The plan is a JSON file: {carrier, library, command, hello, ...}. Called as `luajit SCRIPT PLAN` from the package's root.
 
-package.path = "lua/?.lua;tests/lua/?.lua;" .. package.path
+package.path = "lua/?.lua;tests/lua/bridge/?.lua;" .. package.path
 
 local json = require("cjson")
 

@@ -1,0 +1,249 @@
+//! The things that are shown one by one: labels, calls, results, notices, errors, counts.
+//!
+//! Each function gives finished lines for a [`Page`]. None knows of the order of events; that is
+//! [`render`](crate::ui::render)'s.
+
+pub(crate) mod tool;
+mod transcript;
+mod usage;
+
+pub use tool::{Call, tool_call, tool_cancelled, tool_finished, tool_result};
+pub use transcript::transcript;
+pub use usage::{count, duration, money, usage};
+
+use crate::error::{AgentError, ErrorKind};
+use crate::protocol::NoticeLevel;
+use crate::ui::element::{Element, Style, role_element};
+use crate::ui::line::{Line, Span};
+use crate::ui::markdown::{self, MarkdownOptions};
+use crate::ui::term::Abilities;
+use crate::ui::wrap::wrap;
+
+/// Running text is not made wider than this, or it would be hard to read; in cells.
+const MAX_TEXT_WIDTH: usize = 120;
+/// The width of a terminal that does not say.
+const DEFAULT_WIDTH: usize = 80;
+
+/// What lines are laid out for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The cells of a line.
+    pub width: usize,
+    /// Whether characters outside ASCII may be used.
+    pub unicode: bool,
+    /// Whether links can be followed.
+    pub hyperlinks: bool,
+    /// Whether marks stand where styles cannot be seen.
+    pub marks: bool,
+}
+
+impl Page {
+    /// The page of a terminal.
+    #[must_use]
+    pub fn of(abilities: &Abilities) -> Self {
+        Self {
+            width: match usize::from(abilities.cols) {
+                0 => DEFAULT_WIDTH,
+                cols => cols,
+            },
+            unicode: abilities.unicode,
+            hyperlinks: abilities.hyperlinks,
+            marks: !abilities.attributes,
+        }
+    }
+
+    /// How Markdown is laid out on it.
+    #[must_use]
+    pub fn markdown(&self) -> MarkdownOptions {
+        MarkdownOptions {
+            width: self.width.min(MAX_TEXT_WIDTH),
+            unicode: self.unicode,
+            hyperlinks: self.hyperlinks,
+            marks: self.marks,
+        }
+    }
+
+    /// The sign for something left out.
+    #[must_use]
+    pub fn ellipsis(&self) -> &'static str {
+        if self.unicode { "…" } else { "..." }
+    }
+
+    /// What stands between the parts of a remark.
+    #[must_use]
+    pub fn separator(&self) -> &'static str {
+        if self.unicode { " · " } else { " - " }
+    }
+
+    /// Wraps `spans` behind `indent` blanks.
+    fn wrapped(&self, spans: &[Span], indent: usize) -> Vec<Line> {
+        let indent = if indent * 2 > self.width { 0 } else { indent };
+        let lines = wrap(spans, self.width - indent);
+        lines
+            .into_iter()
+            .map(|mut spans| {
+                if indent > 0 && !spans.is_empty() {
+                    spans.insert(0, Span::pad(indent));
+                }
+                Line { spans }
+            })
+            .collect()
+    }
+
+    /// Wraps `text` behind `head`, later lines indented to where the text starts.
+    fn headed(&self, head: Span, text: &str, style: impl Into<Style>) -> Vec<Line> {
+        let mut indent = crate::ui::text::width(&head.text);
+        if indent * 2 > self.width {
+            indent = 0;
+        }
+        let mut lines = self.wrapped(&[Span::new(text, style)], indent);
+        match lines.first_mut() {
+            Some(first) if indent > 0 && !first.spans.is_empty() => first.spans[0] = head,
+            Some(first) => first.spans.insert(0, head),
+            None => lines.push(Line { spans: vec![head] }),
+        }
+        lines
+    }
+}
+
+/// The name shown for a role. (The catalogue of roles has the same names; a test compares them.)
+#[must_use]
+pub fn role_name(role: &str) -> &str {
+    match role {
+        "direct" => "Smith",
+        "orchestrator" => "Tank",
+        "worker" => "Niobe",
+        "explorer" => "Link",
+        other => other,
+    }
+}
+
+/// Who speaks. `label` is the name shown for `role`.
+#[must_use]
+pub fn role_label(role: &str, label: &str) -> Line {
+    Line::of(label, role_element(role))
+}
+
+/// Something the user should know.
+#[must_use]
+pub fn notice(page: &Page, level: NoticeLevel, text: &str, hint: Option<&str>) -> Vec<Line> {
+    let (word, element) = match level {
+        NoticeLevel::Info => ("note: ", Element::NoticeInfo),
+        NoticeLevel::Warn => ("warning: ", Element::NoticeWarn),
+        NoticeLevel::Error => ("error: ", Element::NoticeError),
+    };
+    let mut lines = page.headed(Span::new(word, element), text, Element::NoticeText);
+    lines.extend(hint_lines(page, hint));
+    lines
+}
+
+fn hint_lines(page: &Page, hint: Option<&str>) -> Vec<Line> {
+    let hint = hint.filter(|hint| !hint.is_empty());
+    hint.map_or_else(Vec::new, |hint| {
+        page.wrapped(&[Span::new(hint, Element::NoticeHint)], 2)
+    })
+}
+
+/// An error, with what caused it and what to do next.
+#[must_use]
+pub fn error(page: &Page, error: &AgentError) -> Vec<Line> {
+    if error.is_cancelled() {
+        return vec![cancelled()];
+    }
+    let mut lines = notice(page, NoticeLevel::Error, &error.message, None);
+    if let (ErrorKind::Internal, Some(cause)) = (error.kind, &error.cause) {
+        // A defect of ours: whoever reports it needs where it came from.
+        for level in cause.lines() {
+            lines.extend(page.wrapped(&[Span::new(level, Element::Marker)], 2));
+        }
+    }
+    lines.extend(hint_lines(page, error.hint.as_deref()));
+    lines
+}
+
+/// The turn was cancelled.
+#[must_use]
+pub fn cancelled() -> Line {
+    Line::of("cancelled", Element::ToolCancelled)
+}
+
+/// A request will be tried again.
+#[must_use]
+pub fn retry(page: &Page, attempt: u32, max: u32, delay_ms: u64, error: &AgentError) -> Vec<Line> {
+    let text = format!("{} Retry {attempt} of {max} in {}.", error.message, duration(delay_ms));
+    notice(page, NoticeLevel::Warn, &text, None)
+}
+
+/// A command's answer, which is Markdown.
+#[must_use]
+pub fn command_result(page: &Page, command: &str, text: &str, ok: bool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if !ok {
+        lines.push(Line::of(&format!("/{command}: "), Element::NoticeError).with("failed", Element::NoticeError));
+    }
+    lines.extend(markdown::render(text, page.markdown()));
+    lines
+}
+
+/// A question to the user, its choices numbered from 1.
+#[must_use]
+pub fn question(page: &Page, text: &str, choices: &[String], default: Option<&str>) -> Vec<Line> {
+    let mut lines = page.headed(Span::new("? ", Element::Question), text, Element::Question);
+    for (index, choice) in choices.iter().enumerate() {
+        let head = Span::new(&format!("  {}. ", index + 1), Element::Choice);
+        let mut choice_lines = page.headed(head, choice, Element::Text);
+        if default == Some(choice) {
+            choice_lines.iter_mut().take(1).for_each(|line| {
+                line.spans.push(Span::new(" (default)", Element::Marker));
+            });
+        }
+        lines.extend(choice_lines);
+    }
+    if let Some(default) = default.filter(|default| !choices.iter().any(|choice| choice == default)) {
+        lines.extend(page.wrapped(&[Span::new(&format!("default: {default}"), Element::Marker)], 2));
+    }
+    lines
+}
+
+/// A line typed during a turn waits.
+#[must_use]
+pub fn queued(page: &Page, text: &str, waiting: usize) -> Line {
+    let first = text.lines().next().unwrap_or_default();
+    let mut line = Line::of(&format!("queued ({waiting}): "), Element::PromptQueued).with(first, Element::Marker);
+    line.truncate(page.width, page.ellipsis());
+    line
+}
+
+/// The model's copy of the transcript was made smaller.
+#[must_use]
+pub fn trimmed(page: &Page, layer: &str, before: u64, after: u64) -> Line {
+    let arrow = if page.unicode { "→" } else { "->" };
+    let text = format!("context {layer}: {} {arrow} {} tokens", count(before), count(after));
+    Line::of(&text, Element::Marker)
+}
+
+/// The summary of a delegated job: who did it, how it ended, in a sentence.
+#[must_use]
+pub fn dispatch_summary(page: &Page, role: &str, label: &str, status: &str, summary: &str) -> Vec<Line> {
+    let element = match status {
+        "ok" => Element::ToolOk,
+        "partial" => Element::ToolCancelled,
+        _ => Element::ToolFailed,
+    };
+    let head = Span::new(&format!("{label} "), role_element(role));
+    let mut lines = page.headed(head, &format!("{status}: {summary}"), Element::ToolResult);
+    // The word for how it ended stands out.
+    if let Some(span) = lines.first_mut().and_then(|line| line.spans.get_mut(1)) {
+        let rest = span.text.split_off(status.len().min(span.text.len()));
+        let rest = Span {
+            text: rest,
+            ..span.clone()
+        };
+        span.style = element.into();
+        lines[0].spans.insert(2, rest);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;
