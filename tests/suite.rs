@@ -33,6 +33,10 @@ mod suite {
     mod prompt_blocks;
     mod sessions;
     mod store_basics;
+    mod store_kill;
+    mod store_powercut;
+    mod store_processes;
+    mod store_repair;
     mod store_trouble;
     mod tool_files;
     mod tool_jobs;
