@@ -7,21 +7,15 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 
 use super::db::DbCommand;
 
-/// A coding agent for the terminal.
+/// A coding agent for the terminal. Without a subcommand it opens its own shell.
 #[derive(Debug, Parser)]
-#[command(
-    name = "agent-smith",
-    version,
-    about,
-    arg_required_else_help = true,
-    max_term_width = 100
-)]
+#[command(name = "agent-smith", version, about, max_term_width = 100)]
 pub(super) struct Args {
     /// Append a debug log to FILE
     #[arg(long, global = true, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,7 @@ mod doctor;
 mod exec;
 mod log;
 mod serve;
+mod shell;
 mod signals;
 
 use std::process::ExitCode;
@@ -51,7 +52,7 @@ pub fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { Exit::Usage.into() };
         }
     };
-    if matches!(args.command, Command::Serve) {
+    if matches!(args.command, Some(Command::Serve)) {
         serve::close_inherited();
     }
     if let Some(path) = &args.log
@@ -61,10 +62,11 @@ pub fn main() -> ExitCode {
         return Exit::Usage.into();
     }
     match args.command {
-        Command::Exec(exec) => exec::run(exec).into(),
-        Command::Serve => serve::run().into(),
-        Command::Doctor { repair, json } => doctor::run(repair, json).into(),
-        Command::Db { command } => db::run(&command).into(),
+        Some(Command::Exec(exec)) => exec::run(exec).into(),
+        Some(Command::Serve) => serve::run().into(),
+        Some(Command::Doctor { repair, json }) => doctor::run(repair, json).into(),
+        Some(Command::Db { command }) => db::run(&command).into(),
+        None => shell::run(),
     }
 }
 
