@@ -329,7 +329,11 @@ fn first_status(services: &Services, role: Role, conversation_id: &str, model: O
 
 /// The key combinations the user chose.
 fn keys(config: &Config) -> BTreeMap<String, String> {
-    let chosen = config.table("keys").into_iter().flatten();
+    let chosen = config
+        .value_at(&["keys"])
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     chosen
         .filter_map(|(name, combo)| Some((name.clone(), combo.as_str()?.to_owned())))
         .collect()
