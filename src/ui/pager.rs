@@ -457,7 +457,7 @@ mod tests {
         messages.push(Message::assistant("# Done\nTwo files."));
         let mut pager = Pager::new("conversation", Document::Conversation(messages, "direct".into()));
         let all = rows(&mut pager, 40, 60);
-        insta::assert_snapshot!(all[..pager.lines.len()].join("\n"), @r"
+        insta::assert_snapshot!(all[..pager.lines.len()].join("\n"), @"
         System
         2.0k characters of instructions
 

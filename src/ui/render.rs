@@ -290,6 +290,10 @@ impl Renderer {
                 self.begin(Surface::Note, out);
                 out.push(lines::queued(&self.page, text, *queued));
             }
+            EventKind::InputSettled { .. } => {
+                self.end_text(out);
+                self.activity = Activity::Idle;
+            }
             EventKind::StatusChanged { state } => match state {
                 SessionState::Idle | SessionState::Error | SessionState::Cancelled => {
                     self.end_text(out);
