@@ -1,7 +1,7 @@
 //! The store: what was said, noted, used and configured, on the disk before anybody is told so.
 //!
 //! One file of the database engine redb, shared by any number of processes: each transaction opens it behind a lock
-//! ([`lock`]), commits with everything the next open needs after a crash, and lets go of it ([`open`], [`disk`]). Where
+//! ([`lock`]), commits with everything the next open needs after a crash, and lets go of it ([`open`], [`disk`], [`cow`]). Where
 //! that cannot be done, the records wait in a [`spool`] beside it, else in memory, and the user is told. The keys are in
 //! [`keys`], the records in [`records`], their bytes in [`codec`]. docs/STORE.md says what is guaranteed and measured.
 
@@ -11,6 +11,7 @@ mod batch;
 mod blobs;
 pub mod codec;
 mod contain;
+mod cow;
 mod disk;
 mod engine;
 mod error;

@@ -11,7 +11,8 @@ use redb::{Builder, Database, ReadTransaction, ReadableDatabase, StorageBackend,
 use super::apply::{self, Origin};
 use super::batch::Batch;
 use super::contain::Contained;
-use super::disk::{CommitDisk, CowDisk, DiskState, FileDisk};
+use super::cow::CowDisk;
+use super::disk::{CommitDisk, DiskState, FileDisk};
 use super::error::StoreError;
 use super::lock;
 use super::migrations;

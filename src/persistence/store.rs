@@ -172,6 +172,9 @@ impl Store {
 
     /// Asks a question of one consistent snapshot, on the store's thread, after the commits that were asked for before.
     ///
+    /// No process can write while a question is being answered, so it should be short ([`Reader::page_of_messages`] is the
+    /// way through everything), and it must not use the store itself.
+    ///
     /// # Errors
     /// What the question returns; a store that is busy, damaged or of a newer version.
     pub async fn read<T: Send + 'static>(

@@ -89,12 +89,12 @@ impl Engine {
         if !self.recovered || !waiting.is_empty() || !self.kept.is_empty() {
             let txn = opened.begin_write()?;
             migrations::bring_up_to_date(&txn)?;
-            if !self.recovered {
-                apply::close_dead(&txn, now_ms())?;
-            }
             let limit = self.options.max_blob_bytes;
             for batch in waiting.iter().map(|(_, batch)| batch).chain(&self.kept) {
                 apply::apply(&txn, batch, Origin::Spool, limit)?;
+            }
+            if !self.recovered || !waiting.is_empty() {
+                apply::close_dead(&txn, now_ms())?;
             }
             opened.commit_in_memory(txn)?;
         }
