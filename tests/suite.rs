@@ -36,6 +36,11 @@ mod suite {
     mod sessions;
     mod sidecar_serve;
     mod store_basics;
+    mod store_cli;
+    mod store_kill;
+    mod store_powercut;
+    mod store_processes;
+    mod store_repair;
     mod store_trouble;
     mod tool_files;
     mod tool_jobs;

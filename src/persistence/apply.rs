@@ -8,7 +8,9 @@ use super::codec::Record;
 use super::error::StoreError;
 use super::keys;
 use super::problem::Problem;
-use super::records::{ConfigPatch, ConversationRecord, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn};
+use super::records::{
+    ConfigPatch, ConversationRecord, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, StoredMessage,
+};
 use super::tables::WriteKeyspace;
 
 /// Where a batch comes from: what waited in a spool may be older than what is stored by now.
@@ -42,7 +44,7 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
     match op {
         Op::PutConversation { record } => put_conversation(txn, record, origin),
         Op::DeleteConversation { conversation_id } => delete_conversation(txn, conversation_id),
-        Op::AppendMessage { record } => append_message(txn, record),
+        Op::AppendMessage { record } => append_message(txn, record, max_blob_bytes),
         Op::ReplaceMessage {
             conversation_id,
             id,
@@ -51,12 +53,13 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
             let Some(key) = message_key(txn, conversation_id, id)? else {
                 return Ok(());
             };
-            let mut messages = open(keys::MESSAGE)?;
-            if let Some(old) = messages.read::<MessageRecord>(&key)? {
-                messages.put(&MessageRecord {
+            let old = open(keys::MESSAGE)?.read::<StoredMessage>(&key)?;
+            if let Some(old) = old {
+                let record = MessageRecord {
                     message: (**message).clone(),
-                    ..old
-                })?;
+                    ..old.record
+                };
+                put_message(txn, record, max_blob_bytes)?;
             }
             Ok(())
         }
@@ -108,11 +111,7 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
         Op::PutTerminal { record } => open(keys::TERMINAL)?.put(&**record),
         Op::RemoveTerminal { pid, start } => open(keys::TERMINAL)?.remove(&keys::terminal(*pid, *start)),
         Op::PutBlob { content } => {
-            let name = sha256_hex(&content.0);
-            let mut table = open(keys::BLOB)?;
-            if table.get(&name)?.is_none() {
-                table.insert(&name, &blobs::pack(&content.0, max_blob_bytes))?;
-            }
+            put_blob(txn, &content.0, max_blob_bytes)?;
             Ok(())
         }
     }
@@ -148,24 +147,53 @@ fn delete_conversation(txn: &WriteTransaction, id: &str) -> Result<(), Problem> 
     Ok(())
 }
 
-fn append_message(txn: &WriteTransaction, record: &MessageRecord) -> Result<(), Problem> {
+fn append_message(txn: &WriteTransaction, record: &MessageRecord, max_blob_bytes: u64) -> Result<(), Problem> {
     let id_key = keys::message_id(&record.conversation_id, &record.id)?;
     let mut ids = WriteKeyspace::open(txn, keys::MESSAGE_ID)?;
     if ids.get(&id_key)?.is_some() {
         return Ok(());
     }
-    let mut messages = WriteKeyspace::open(txn, keys::MESSAGE)?;
     let scope = keys::conversation_scope(&record.conversation_id)?;
-    let seq = messages
+    let seq = WriteKeyspace::open(txn, keys::MESSAGE)?
         .last_key(&scope)?
         .and_then(|key| keys::message_seq(&key))
         .map_or(1, |last| last.saturating_add(1));
-    messages.put(&MessageRecord { seq, ..record.clone() })?;
+    put_message(txn, MessageRecord { seq, ..record.clone() }, max_blob_bytes)?;
     ids.put(&MessageIdRecord {
         conversation_id: record.conversation_id.clone(),
         id: record.id.clone(),
         seq,
     })
+}
+
+/// Writes a message under its place; long content goes to a blob.
+pub(crate) fn put_message(
+    txn: &WriteTransaction,
+    mut record: MessageRecord,
+    max_blob_bytes: u64,
+) -> Result<(), Problem> {
+    // Checked before its content is moved, so that a message that is refused leaves nothing behind.
+    record.validate().map_err(|detail| StoreError::Record {
+        keyspace: keys::MESSAGE,
+        key: record.id.clone(),
+        detail,
+    })?;
+    let mut content_blob = None;
+    if record.message.content.len() > blobs::INLINE_BYTES {
+        let content = std::mem::take(&mut record.message.content);
+        content_blob = Some(put_blob(txn, content.as_bytes(), max_blob_bytes)?);
+    }
+    WriteKeyspace::open(txn, keys::MESSAGE)?.put(&StoredMessage { record, content_blob })
+}
+
+/// Keeps content once and returns its name.
+pub(crate) fn put_blob(txn: &WriteTransaction, content: &[u8], max_blob_bytes: u64) -> Result<String, Problem> {
+    let name = sha256_hex(content);
+    let mut table = WriteKeyspace::open(txn, keys::BLOB)?;
+    if table.get(&name)?.is_none() {
+        table.insert(&name, &blobs::pack(&name, content, max_blob_bytes))?;
+    }
+    Ok(name)
 }
 
 fn message_key(txn: &WriteTransaction, conversation_id: &str, id: &str) -> Result<Option<String>, Problem> {

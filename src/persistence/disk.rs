@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use redb::{BackendError, StorageBackend};
 
@@ -87,8 +87,10 @@ impl StorageBackend for FileDisk {
 /// What became of a [`CommitDisk`], for the one who gave it to the engine.
 #[derive(Debug, Default)]
 pub(crate) struct DiskState {
+    inner: RwLock<Option<Box<dyn StorageBackend>>>,
     sealed: AtomicBool,
     unsynced: AtomicBool,
+    writing: AtomicBool,
     committing: AtomicBool,
     syncs: AtomicU64,
     header: Mutex<Option<Vec<u8>>>,
@@ -100,7 +102,12 @@ impl DiskState {
         self.sealed.store(true, Ordering::Release);
     }
 
-    /// The commit's own writes begin: the steps from here on have fail points.
+    /// This is no view: growing the file is a step of a commit.
+    pub(crate) fn begin_writing(&self) {
+        self.writing.store(true, Ordering::Relaxed);
+    }
+
+    /// The commit's own writes begin: its syncs are steps.
     pub(crate) fn begin_commit(&self) {
         self.syncs.store(0, Ordering::Relaxed);
         self.committing.store(true, Ordering::Relaxed);
@@ -111,6 +118,23 @@ impl DiskState {
         !self.unsynced.load(Ordering::Acquire)
     }
 
+    /// Lets go of the file and its lock, whatever the engine still holds.
+    pub(crate) fn release(&self) {
+        self.seal();
+        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(inner) = inner {
+            // The descriptor is closed all the same.
+            let _ = inner.close();
+        }
+    }
+
+    fn with<T, E: From<io::Error>>(&self, access: impl FnOnce(&dyn StorageBackend) -> Result<T, E>) -> Result<T, E> {
+        match &*self.inner.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(inner) => access(&**inner),
+            None => Err(sealed().into()),
+        }
+    }
+
     fn header(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
         self.header.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,17 +143,18 @@ impl DiskState {
 /// The layer a commit goes through.
 #[derive(Debug)]
 pub(crate) struct CommitDisk {
-    inner: Box<dyn StorageBackend>,
     state: Arc<DiskState>,
 }
 
 impl CommitDisk {
     /// Wraps `inner`. `synced` says that everything in it is known to be on the disk already.
     pub(crate) fn new(inner: Box<dyn StorageBackend>, synced: bool) -> (Self, Arc<DiskState>) {
-        let state = Arc::new(DiskState::default());
-        state.unsynced.store(!synced, Ordering::Release);
+        let state = Arc::new(DiskState {
+            inner: RwLock::new(Some(inner)),
+            unsynced: AtomicBool::new(!synced),
+            ..DiskState::default()
+        });
         let disk = Self {
-            inner,
             state: Arc::clone(&state),
         };
         (disk, state)
@@ -154,12 +179,12 @@ impl CommitDisk {
 impl StorageBackend for CommitDisk {
     fn len(&self) -> io::Result<u64> {
         self.open()?;
-        self.inner.len()
+        self.state.with(|inner| inner.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.open()?;
-        self.inner.read(offset, out)?;
+        self.state.with(|inner| inner.read(offset, out))?;
         if offset == 0 && out.len() <= BLOCK {
             let mut header = self.state.header();
             if header.as_ref().is_none_or(|known| known.len() < out.len()) {
@@ -171,9 +196,11 @@ impl StorageBackend for CommitDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.open()?;
-        self.step("commit.grow")?;
+        if self.state.writing.load(Ordering::Relaxed) {
+            failpoint::hit("commit.grow")?;
+        }
         self.state.unsynced.store(true, Ordering::Release);
-        self.inner.set_len(len)
+        self.state.with(|inner| inner.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -187,7 +214,7 @@ impl StorageBackend for CommitDisk {
         } else {
             "commit.header_written"
         })?;
-        self.inner.sync_data()?;
+        self.state.with(|inner| inner.sync_data())?;
         self.state.unsynced.store(false, Ordering::Release);
         self.step(if first {
             "commit.pages_synced"
@@ -206,19 +233,20 @@ impl StorageBackend for CommitDisk {
             *header = Some(data.to_vec());
         }
         self.state.unsynced.store(true, Ordering::Release);
-        self.inner.write(offset, data)
+        self.state.with(|inner| inner.write(offset, data))
     }
 
     fn close(&self) -> io::Result<()> {
-        self.inner.close()
+        self.state.release();
+        Ok(())
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.inner.try_lock_range(start, end)
+        self.state.with(|inner| inner.try_lock_range(start, end))
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.inner.unlock_range(start, end)
+        self.state.with(|inner| inner.unlock_range(start, end))
     }
 }
 

@@ -14,9 +14,12 @@ use super::problem::Problem;
 use super::process::now_ms;
 use super::records::{
     ConfigPatch, ConversationRecord, LiveTerminal, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, ProjectMemory,
-    UsageRecord,
+    StoredMessage, UsageRecord,
 };
 use super::tables::ReadKeyspace;
+
+/// Keys and values in key order, and the cursor to go on from.
+pub(crate) type RawPage = (Vec<(String, Vec<u8>)>, Option<String>);
 
 /// One consistent snapshot of the store, with everything this process wrote, saved or not.
 ///
@@ -62,7 +65,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// An id that cannot be one, a damaged file.
     pub fn messages(&self, conversation_id: &str) -> Result<Vec<MessageRecord>, StoreError> {
-        self.list(&keys::conversation_scope(conversation_id)?)
+        let stored = self.list(&keys::conversation_scope(conversation_id)?)?;
+        self.whole_messages(stored)
     }
 
     /// The last `limit` messages of a conversation, oldest first.
@@ -78,7 +82,7 @@ impl<'a> Reader<'a> {
             })?;
         }
         found.reverse();
-        Ok(found)
+        self.whole_messages(found)
     }
 
     /// One message by its id.
@@ -87,9 +91,82 @@ impl<'a> Reader<'a> {
     /// An id that cannot be one, a record that is not valid, a damaged file.
     pub fn message(&self, conversation_id: &str, id: &str) -> Result<Option<MessageRecord>, StoreError> {
         match self.one::<MessageIdRecord>(&keys::message_id(conversation_id, id)?)? {
-            Some(found) => self.one(&keys::message(conversation_id, found.seq)?),
+            Some(found) => match self.one(&keys::message(conversation_id, found.seq)?)? {
+                Some(stored) => self.whole_message(stored).map(Some),
+                None => Ok(None),
+            },
             None => Ok(None),
         }
+    }
+
+    /// Messages of all conversations in key order, `limit` at most, that come after `cursor`; the answer's second part is
+    /// the cursor to go on from, `None` at the end. The way to go through everything without keeping other processes from
+    /// writing: one question a page.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn page_of_messages(
+        &self,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<MessageRecord>, Option<String>), StoreError> {
+        let (page, next) = self.page(keys::MESSAGE, cursor, limit)?;
+        let mut found = Vec::with_capacity(page.len());
+        for (key, value) in page {
+            match codec::decode::<StoredMessage>(&key, &value) {
+                Ok(stored) => found.push(stored),
+                Err(error) => self.unreadable.borrow_mut().push(error),
+            }
+        }
+        Ok((self.whole_messages(found)?, next))
+    }
+
+    /// Keys and values of a keyspace, like [`Reader::page_of_messages`].
+    pub(crate) fn page(
+        &self,
+        keyspace: &'static str,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<RawPage, StoreError> {
+        let mut page: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut more = false;
+        ReadKeyspace::open(self.txn, keyspace)
+            .and_then(|table| {
+                table.scan_from(cursor, |key, value| {
+                    more = page.len() == limit;
+                    if !more {
+                        page.push((key.to_owned(), value.to_vec()));
+                    }
+                    Ok(!more)
+                })
+            })
+            .map_err(|problem| self.error(problem))?;
+        let next = page.last().filter(|_| more).map(|(key, _)| key.clone());
+        Ok((page, next))
+    }
+
+    fn whole_messages(&self, stored: Vec<StoredMessage>) -> Result<Vec<MessageRecord>, StoreError> {
+        stored.into_iter().map(|stored| self.whole_message(stored)).collect()
+    }
+
+    /// A message with its content, wherever that is kept.
+    fn whole_message(&self, stored: StoredMessage) -> Result<MessageRecord, StoreError> {
+        let StoredMessage {
+            mut record,
+            content_blob,
+        } = stored;
+        if let Some(name) = content_blob {
+            record.message.content = match self.blob(&name) {
+                Ok(Some(blob)) => blob.into_text(),
+                Ok(None) => "[the content is missing in the store]".to_owned(),
+                Err(error @ StoreError::Record { .. }) => {
+                    self.unreadable.borrow_mut().push(error);
+                    "[the content is damaged in the store]".to_owned()
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(record)
     }
 
     /// Every conversation that `keep` accepts, last used first, `limit` at most.
@@ -225,14 +302,6 @@ impl<'a> Reader<'a> {
             Some(value) => blobs::unpack(sha256, &value).map(Some),
             None => Ok(None),
         }
-    }
-
-    /// Calls `visit` with every message of every conversation, in key order, until it says `false`.
-    ///
-    /// # Errors
-    /// A damaged file.
-    pub fn for_each_message(&self, visit: impl FnMut(MessageRecord) -> bool) -> Result<(), StoreError> {
-        self.walk("", false, visit)
     }
 
     /// The stored bytes under a key of a keyspace.

@@ -99,6 +99,28 @@ impl Record for MessageRecord {
     }
 }
 
+/// A message as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredMessage {
+    #[serde(flatten)]
+    pub record: MessageRecord,
+    /// The blob that holds the content, where that is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_blob: Option<String>,
+}
+
+impl Record for StoredMessage {
+    const KEYSPACE: &'static str = keys::MESSAGE;
+
+    fn key(&self) -> Result<String, StoreError> {
+        self.record.key()
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        self.record.validate()
+    }
+}
+
 /// Where a message with a given id stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MessageIdRecord {

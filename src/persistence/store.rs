@@ -203,6 +203,15 @@ impl Store {
         lock(&self.shared.engine).read(question)
     }
 
+    /// Notices that no commit's report has carried yet: a question, too, may find something the user should know.
+    #[must_use]
+    pub fn take_notices(&self) -> Vec<StoreNotice> {
+        match self.check_fork() {
+            Ok(()) => lock(&self.shared.engine).take_notices(),
+            Err(_) => Vec::new(),
+        }
+    }
+
     fn check_fork(&self) -> Result<(), StoreError> {
         if std::process::id() == self.shared.pid {
             Ok(())
