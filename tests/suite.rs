@@ -13,6 +13,8 @@ mod support;
 
 #[path = "suite"]
 mod suite {
+    mod bridge_hazards;
+    mod bridge_parity;
     mod cancelling;
     mod command_user;
     mod config_code;
@@ -32,6 +34,7 @@ mod suite {
     mod process_bash;
     mod prompt_blocks;
     mod sessions;
+    mod sidecar_serve;
     mod store_basics;
     mod store_cli;
     mod store_kill;
