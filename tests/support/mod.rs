@@ -4,6 +4,7 @@
 pub mod answers;
 pub mod gates;
 pub mod home;
+pub mod luajit;
 pub mod mock_server;
 pub mod power;
 pub mod pty;
