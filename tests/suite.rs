@@ -30,10 +30,12 @@ mod suite {
     mod llm_history;
     mod llm_network;
     mod llm_retry;
+    mod lua_shim;
     mod main_job;
     mod process_bash;
     mod prompt_blocks;
     mod sessions;
+    mod shell;
     mod sidecar_serve;
     mod store_basics;
     mod store_cli;

@@ -11,6 +11,7 @@ use crate::runtime::bus::EventBus;
 use crate::runtime::clock;
 use crate::ui::prompt_line::{Prompt, prompt_ansi};
 use crate::ui::render::{RenderChunk, Renderer};
+use crate::ui::view::{View, ViewFrame};
 
 /// The name of the mode on the prompt line.
 const MODE: &str = "agent_smith";
@@ -87,6 +88,12 @@ impl Screen {
             .iter()
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// A view's picture on this screen.
+    pub fn frame(&self, view: &mut dyn View, rows: u16) -> ViewFrame {
+        let renderer = self.renderer();
+        view.frame(rows, renderer.page(), renderer.theme())
     }
 
     /// The prompt line for a status.

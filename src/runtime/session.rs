@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::config::{self, Config, Paths};
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::DEMO_MODEL;
 use crate::persistence::{ProjectMemory, Store, StoreError, StoreOptions};
 use crate::process::Environment;
 use crate::protocol::{
@@ -24,7 +25,7 @@ use crate::runtime::executor;
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope;
 use crate::runtime::screen::Screen;
-use crate::runtime::services::{self, Services};
+use crate::runtime::services::{self, CurrentServices, Services};
 
 /// What this core can do beyond the first version of the contract.
 const CAPABILITIES: [&str; 2] = ["steering", "llm_text_was_thinking"];
@@ -34,7 +35,7 @@ pub struct Session {
     queue: Arc<EventQueue>,
     status: Arc<Mutex<Status>>,
     messages: mpsc::UnboundedSender<Message>,
-    services: Arc<Services>,
+    services: CurrentServices,
     screen: Option<Screen>,
     closed: AtomicBool,
 }
@@ -71,20 +72,21 @@ impl Session {
         } else {
             disk
         };
-        let services = Arc::new(services::compose(
+        let current_services = CurrentServices::new(Arc::new(services::compose(
             config,
             store,
             &env,
             &paths.state_dir(),
             options.handles.clone(),
-        ));
+        )));
+        let services = current_services.get();
         let role = start_role(&services, options.role.as_deref())?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
         let status = Arc::new(Mutex::new(first_status(
             &services,
             role,
             &opened.record.id,
-            options.model.as_deref(),
+            &options,
         )));
         follow_state(&bus, &status);
         let screen = if hello.render {
@@ -102,7 +104,7 @@ impl Session {
         let actor = Actor::new(
             hello,
             options,
-            Arc::clone(&services),
+            current_services.clone(),
             role,
             opened,
             memories,
@@ -123,7 +125,7 @@ impl Session {
                 queue,
                 status,
                 messages,
-                services,
+                services: current_services,
                 screen,
                 closed: AtomicBool::new(false),
             },
@@ -131,10 +133,10 @@ impl Session {
         ))
     }
 
-    /// The services, for callers that ask them directly.
+    /// The services of now, for callers that ask them directly.
     #[must_use]
-    pub fn services(&self) -> &Arc<Services> {
-        &self.services
+    pub fn services(&self) -> Arc<Services> {
+        self.services.get()
     }
 
     fn send(&self, message: Message) -> Result<(), AgentError> {
@@ -157,7 +159,7 @@ impl Session {
     /// As [`Session::submit`]; and `schema` where no server is configured.
     pub fn submit_prompt(&self, submit: Submit) -> Result<(), AgentError> {
         let model = self.status().model;
-        self.services.model.provider(&model)?;
+        self.services.get().model.provider(&model)?;
         self.send(Message::Submit { submit, command: false })
     }
 
@@ -181,7 +183,7 @@ impl Session {
     /// Candidates for the line being typed.
     #[must_use]
     pub fn complete(&self, line: &str, cursor: usize) -> Vec<Candidate> {
-        complete::candidates(&self.services, line, cursor)
+        complete::candidates(&self.services.get(), line, cursor)
     }
 
     /// What the prompt line needs.
@@ -312,13 +314,18 @@ fn start_role(services: &Services, asked: Option<&str>) -> Result<Role, AgentErr
     Ok(spec.role)
 }
 
-fn first_status(services: &Services, role: Role, conversation_id: &str, model: Option<&str>) -> Status {
+fn first_status(services: &Services, role: Role, conversation_id: &str, options: &SessionOptions) -> Status {
+    let no_server = services.config.opt_str("llm_config.api_url").is_none() && options.handles.model.is_none();
+    let model = match &options.model {
+        None if no_server && options.shell => DEMO_MODEL.to_owned(),
+        model => services.model.select(role, model.as_deref()).model,
+    };
     Status {
         prompt: String::new(),
         state: SessionState::Idle,
         role: role.name().to_owned(),
         label: role.spec().label.to_owned(),
-        model: services.model.select(role, model).model,
+        model,
         conversation_id: conversation_id.to_owned(),
         queued: 0,
         usage: Default::default(),

@@ -6,6 +6,7 @@ pub mod gates;
 pub mod home;
 pub mod lua;
 pub mod masked;
+pub mod luajit;
 pub mod mock_server;
 pub mod power;
 pub mod pty;

@@ -228,6 +228,11 @@ impl Pty {
         });
     }
 
+    /// Whether the second screen is shown.
+    pub fn is_alternate(&self) -> bool {
+        self.parser.screen().alternate_screen()
+    }
+
     /// Whether keys come one by one.
     pub fn is_raw(&self) -> bool {
         let modes = self.master.get_termios().unwrap();
