@@ -82,12 +82,7 @@ impl Session {
         let services = current_services.get();
         let role = start_role(&services, options.role.as_deref())?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
-        let status = Arc::new(Mutex::new(first_status(
-            &services,
-            role,
-            &opened.record.id,
-            &options,
-        )));
+        let status = Arc::new(Mutex::new(first_status(&services, role, &opened.record.id, &options)));
         follow_state(&bus, &status);
         let screen = if hello.render {
             let theme = Theme {

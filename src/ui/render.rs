@@ -307,7 +307,6 @@ impl Renderer {
                 SessionState::Thinking | SessionState::Streaming | SessionState::Tool => return false,
             },
             EventKind::PromptBuilt { .. }
-            | EventKind::InputSettled { .. }
             | EventKind::DispatchCancelRequested { .. }
             | EventKind::UsageUpdated { .. }
             | EventKind::TurnPersisted { .. }

@@ -62,8 +62,9 @@ fn mask(value: &Value, root: &str, ids: &mut BTreeMap<String, usize>) -> Value {
         // Lua has one empty table, and one kind of number.
         Value::Array(items) if items.is_empty() => json!({}),
         Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
-            #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
-            json!(number.as_f64().unwrap() as i64)
+            format!("{:.0}", number.as_f64().unwrap())
+                .parse::<i64>()
+                .map_or(json!(number), |whole| json!(whole))
         }
         Value::Array(items) => items.iter().map(|item| mask(item, root, ids)).collect(),
         Value::String(text) => {
