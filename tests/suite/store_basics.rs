@@ -218,6 +218,26 @@ async fn a_commit_whose_future_is_dropped_is_finished() {
     assert_eq!(seen, 1);
 }
 
+#[tokio::test(flavor = "current_thread")]
+async fn a_question_that_panics_is_an_error_and_takes_nobody_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    for store in [
+        store(&home.path().join("a.redb")),
+        Store::new(StoreOptions::ephemeral()),
+    ] {
+        store.commit(one("c", "m1")).await;
+        let question = store.read(|reader| {
+            reader.messages("c")?;
+            panic!("a defect of the caller")
+        });
+        let (answer, report) = futures_util::future::join(question, store.commit(one("c", "m2"))).await;
+        let answer: Result<(), StoreError> = answer;
+        assert!(answer.is_err());
+        assert_eq!(report.notices, []);
+        assert_eq!(ids(&store, "c").unwrap(), ["m1", "m2"]);
+    }
+}
+
 #[test]
 fn a_record_that_is_not_valid_is_left_out_and_told_once() {
     let home = tempfile::tempdir().unwrap();
