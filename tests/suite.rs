@@ -21,6 +21,7 @@ mod suite {
     mod config_docs;
     mod config_layers;
     mod config_merge;
+    mod contract;
     mod demo;
     mod exec_cli;
     mod house;

@@ -171,7 +171,7 @@ fn tools() {
             server
         },
         config: json!({}),
-        steps: json!([line("Look around."), wait("turn_persisted")]),
+        steps: json!([line("Look around."), wait("input_settled")]),
         on_event: nothing,
     };
     scenario.assert_same(&scenario.exec(&["Look around."], None), &[]);
@@ -187,7 +187,7 @@ fn retry() {
             server
         },
         config: json!({}),
-        steps: json!([line("Try."), wait("turn_persisted")]),
+        steps: json!([line("Try."), wait("input_settled")]),
         on_event: nothing,
     };
     scenario.assert_same(&scenario.exec(&["Try."], None), &[]);
@@ -206,7 +206,7 @@ fn cancel() {
             server
         },
         config: json!({}),
-        steps: json!([line("Run."), wait("tool_output_delta"), {"do": "cancel"}, wait("turn_persisted")]),
+        steps: json!([line("Run."), wait("tool_output_delta"), {"do": "cancel"}, wait("input_settled")]),
         on_event: nothing,
     };
     scenario.assert_same(&scenario.exec(&["Run."], Some("tool_output_delta")), &[]);
@@ -222,7 +222,7 @@ fn budget() {
             server
         },
         config: json!({"tool_step_budget": 2}),
-        steps: json!([line("Go on for ever."), wait("turn_persisted")]),
+        steps: json!([line("Go on for ever."), wait("input_settled")]),
         on_event: nothing,
     };
     scenario.assert_same(&scenario.exec(&["Go on for ever."], None), &[]);
@@ -238,7 +238,7 @@ fn failure() {
             server
         },
         config: json!({}),
-        steps: json!([line("Try."), wait("turn_persisted")]),
+        steps: json!([line("Try."), wait("input_settled")]),
         on_event: nothing,
     };
     scenario.assert_same(&scenario.exec(&["Try."], None), &[]);
@@ -256,16 +256,18 @@ fn two_conversations() {
         config: json!({}),
         steps: json!([
             line("one"),
-            wait("turn_persisted"),
+            wait("input_settled"),
             line("/new"),
-            wait("command_output"),
+            wait("input_settled"),
             line("two"),
-            wait("turn_persisted"),
+            wait("input_settled"),
         ]),
         on_event: nothing,
     };
-    // The command is typed in a shell only.
-    scenario.assert_same(&scenario.exec(&["one", "two"], None), &["command_output"]);
+    // The command is typed in a shell only, where lines are counted on.
+    let mut reference = scenario.exec(&["one", "two"], None);
+    reference.events.retain(|event| event["type"] != "input_settled");
+    scenario.assert_same(&reference, &["command_output", "input_settled"]);
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn steering() {
             wait("llm_text_delta"),
             line("And that."),
             wait("input_queued"),
-            wait("turn_persisted"),
+            wait("input_settled"),
         ]),
         on_event: |server, event| {
             if event["type"] == "input_queued" {
@@ -310,7 +312,7 @@ fn steering() {
     session.submit("And that.");
     session.wait("the line waiting", |kind| matches!(kind, EventKind::InputQueued { .. }));
     server.gate("typed").open();
-    session.wait_end();
+    session.wait("the end", |kind| matches!(kind, EventKind::InputSettled { .. }));
     let events: Vec<_> = session
         .events
         .iter()
