@@ -154,7 +154,7 @@ impl Setup {
         let models: Vec<String> = match listed {
             Ok(catalogue) => catalogue.models.into_iter().map(|model| model.id).collect(),
             Err(failure) => {
-                let error = AgentError::from(failure);
+                let error = failure.error;
                 let text = format!("The server gives no list of its models: {}", error.message);
                 self.questions.tell(NoticeLevel::Warn, text, error.hint.map(Into::into));
                 Vec::new()
@@ -224,7 +224,7 @@ impl Setup {
             stream: true,
         };
         let answer = client.chat(request, &mut |_| {}, self.questions.cancel()).await;
-        answer.map(|_| ()).map_err(AgentError::from)
+        answer.map(|_| ()).map_err(|failure| failure.error)
     }
 }
 
