@@ -17,7 +17,7 @@ fn main() {
         println!("cargo:rustc-link-arg-cdylib=-undefined");
         println!("cargo:rustc-link-arg-cdylib=dynamic_lookup");
     }
-    for target in ["bins", "tests"] {
+    for target in ["bins", "tests", "benches"] {
         println!("cargo:rustc-link-arg-{target}=-rdynamic");
     }
 }

@@ -15,8 +15,10 @@ mod suite {
     mod llm_cassette;
     mod llm_client;
     mod llm_history;
+    mod llm_live;
     mod llm_network;
     mod llm_retry;
+    mod llm_soak;
 }
 
 #[link(name = "luajit", kind = "static", modifiers = "+whole-archive,-bundle")]
