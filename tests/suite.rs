@@ -29,8 +29,10 @@ mod suite {
     mod llm_cassette;
     mod llm_client;
     mod llm_history;
+    mod llm_live;
     mod llm_network;
     mod llm_retry;
+    mod llm_soak;
     mod lua_shim;
     mod main_job;
     mod process_bash;
