@@ -4,8 +4,14 @@
 mod process_bash;
 #[path = "support/tools.rs"]
 mod support_tools;
+#[path = "suite/tool_code.rs"]
+mod tool_code;
+#[path = "suite/tool_edit_properties.rs"]
+mod tool_edit_properties;
 #[path = "suite/tool_files.rs"]
 mod tool_files;
+#[path = "suite/tool_git.rs"]
+mod tool_git;
 #[path = "suite/tool_jobs.rs"]
 mod tool_jobs;
 
