@@ -47,7 +47,10 @@ mod suite {
     mod store_processes;
     mod store_repair;
     mod store_trouble;
+    mod tool_code;
+    mod tool_edit_properties;
     mod tool_files;
+    mod tool_git;
     mod tool_jobs;
     mod ui_screen;
 }
