@@ -54,6 +54,17 @@ fn a_key_over_10_000_paths(bencher: divan::Bencher<'_, '_>, typed: &str) {
     bencher.bench_local(|| ranker.rank(divan::black_box(typed), &paths, 50, |path| path).len());
 }
 
+/// A third of the names with letters outside ASCII, which take a slower way.
+#[divan::bench(args = ["s", "se", "compl"])]
+fn a_key_over_10_000_foreign_paths(bencher: divan::Bencher<'_, '_>, typed: &str) {
+    let mut paths = paths();
+    for path in paths.iter_mut().step_by(3) {
+        path.push('é');
+    }
+    let mut ranker = Ranker::default();
+    bencher.bench_local(|| ranker.rank(divan::black_box(typed), &paths, 50, |path| path).len());
+}
+
 #[divan::bench]
 fn a_key_in_a_config_path(bencher: divan::Bencher<'_, '_>) {
     let config = Config::defaults();

@@ -8,6 +8,8 @@ local writers = require("agent_smith.writer")
 
 -- The name of the completion source: the last part of its module's name.
 local SOURCE = "source"
+-- The command that shows the conversation.
+local CONVERSATION = "/pager"
 
 -- A problem as the host prints it: Markdown, the next step in a line of its own.
 local explain = function(problem)
@@ -137,31 +139,36 @@ combo_actions.cancel = function(self)
 	return true
 end
 
--- Runs the command that opens a view. What it prints instead stays above the input line.
-local open_view = function(command)
-	return function(self)
-		local state = self.__state
-		local open, problem = state.session:ensure()
-		local writer
-		if open then
-			local outcome
-			outcome, writer = self:__work(command, "\n")
-			problem = outcome.problem
-		end
-		if problem then
-			writer = writer or self:__writer("\n")
-			writer:line(explain(problem))
-		end
-		if writer:wrote() then
-			self.host:place_input(state.input)
-		end
-		self:__refresh()
-		return true
+-- What a combination prints stays above the input line.
+local keep_above = function(self, writer)
+	if writer:wrote() then
+		self.host:place_input(self.__state.input)
 	end
+	return true
 end
 
-combo_actions.conversation = open_view("/pager")
-combo_actions.inspect = open_view("/inspect")
+-- Runs the command that opens the conversation's view.
+combo_actions.conversation = function(self)
+	local open, problem = self.__state.session:ensure()
+	local writer
+	if open then
+		local outcome
+		outcome, writer = self:__work(CONVERSATION, "\n")
+		problem = outcome.problem
+	end
+	if problem then
+		writer = writer or self:__writer("\n")
+		writer:line(explain(problem))
+	end
+	self:__refresh()
+	return keep_above(self, writer)
+end
+
+combo_actions.inspect = function(self)
+	local writer = self:__writer("\n")
+	writer:line("The inspector is not there yet. " .. CONVERSATION .. " shows the conversation.")
+	return keep_above(self, writer)
+end
 
 local handle_combo = function(self, combo)
 	local action = combo_actions[self.__state.combos[combo]]

@@ -37,7 +37,16 @@ fn json(value: &LuaValue, depth: usize) -> Result<Value, String> {
         LuaValue::Number(number) => number_to_json(*number),
         LuaValue::String(text) => Ok(Value::String(text.to_string_lossy())),
         LuaValue::Table(table) => table_to_json(table, depth),
-        other => Err(format!("a {} has no place in a request", other.type_name())),
+        other => Err(format!("a {} has no place in a request", type_name(other))),
+    }
+}
+
+/// The value's type as Lua's own `type` names it.
+pub(super) fn type_name(value: &LuaValue) -> &'static str {
+    match value {
+        LuaValue::Integer(_) => "number",
+        LuaValue::LightUserData(_) => "userdata",
+        other => other.type_name(),
     }
 }
 
@@ -66,7 +75,7 @@ impl Key {
             }),
             LuaValue::Number(number) => Ok(Self::Name(number.to_string())),
             LuaValue::String(name) => Ok(Self::Name(name.to_string_lossy())),
-            other => Err(format!("a {} cannot be a key in a request", other.type_name())),
+            other => Err(format!("a {} cannot be a key in a request", type_name(other))),
         }
     }
 }
@@ -153,7 +162,7 @@ mod tests {
             ("{[-1] = 1}", json!({"-1": 1})),
             ("80.0", json!(80)),
             ("1.25", json!(1.25)),
-            ("2^53", json!(9_007_199_254_740_992.0)),
+            ("2^53", json!(9_007_199_254_740_992_u64)),
             ("-3", json!(-3)),
             ("'a\\0b'", json!("a\0b")),
             ("'caf\\195\\169 \\255!'", json!("café \u{fffd}!")),

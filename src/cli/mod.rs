@@ -1,9 +1,12 @@
 //! The command line of the executable: one file a subcommand, one declaration from which parsing and help derive.
 
 mod args;
+mod db;
+mod doctor;
 mod exec;
 mod log;
 mod serve;
+mod shell;
 mod signals;
 
 use std::process::ExitCode;
@@ -12,6 +15,9 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Args, Command};
+
+use crate::config::Paths;
+use crate::error::AgentError;
 
 /// What the process ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +52,7 @@ pub fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { Exit::Usage.into() };
         }
     };
-    if matches!(args.command, Command::Serve) {
+    if matches!(args.command, Some(Command::Serve)) {
         serve::close_inherited();
     }
     if let Some(path) = &args.log
@@ -56,13 +62,21 @@ pub fn main() -> ExitCode {
         return Exit::Usage.into();
     }
     match args.command {
-        Command::Exec(exec) => exec::run(exec).into(),
-        Command::Serve => serve::run().into(),
+        Some(Command::Exec(exec)) => exec::run(exec).into(),
+        Some(Command::Serve) => serve::run().into(),
+        Some(Command::Doctor { repair, json }) => doctor::run(repair, json).into(),
+        Some(Command::Db { command }) => db::run(&command).into(),
+        None => shell::run(),
     }
 }
 
+/// Where the user's files are, by this process's own environment.
+fn paths() -> Result<Paths, AgentError> {
+    Ok(Paths::new(|name| std::env::var_os(name))?)
+}
+
 /// Tells the user of an error in one line on stderr, with its hint.
-fn complain(error: &crate::error::AgentError) {
+fn complain(error: &AgentError) {
     write_stderr(&format!("agent-smith: {}\n", one_line(&error.to_string())));
 }
 

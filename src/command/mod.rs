@@ -7,8 +7,10 @@ mod front_matter;
 mod help;
 mod line;
 mod new;
+mod pager;
 mod quit;
 mod registry;
+mod setup;
 mod usage;
 mod user;
 
@@ -17,4 +19,11 @@ pub use registry::{Command, CommandHost, CommandOutput, Registry};
 pub use user::{Loaded, Problem, Source, UserCommand, load};
 
 /// The one list of built-in commands.
-static BUILTIN: [&Command; 4] = [&help::COMMAND, &new::COMMAND, &quit::COMMAND, &usage::COMMAND];
+static BUILTIN: [&Command; 6] = [
+    &help::COMMAND,
+    &new::COMMAND,
+    &pager::COMMAND,
+    &quit::COMMAND,
+    &setup::COMMAND,
+    &usage::COMMAND,
+];

@@ -18,6 +18,16 @@ pub trait CommandHost {
     fn new_conversation(&mut self) -> Result<String, AgentError>;
     /// What the conversation has used: the parent's own part, and each delegated role's.
     fn usage(&self) -> (Usage, Vec<(String, Usage)>);
+    /// Opens the conversation in a full-screen view.
+    ///
+    /// # Errors
+    /// `policy` while a turn has it, and where the client draws nothing.
+    fn show_conversation(&mut self) -> Result<(), AgentError>;
+    /// Begins to ask the user for a model server. The command's answer comes at the end of that.
+    ///
+    /// # Errors
+    /// `policy` while another command asks something.
+    fn start_setup(&mut self) -> Result<(), AgentError>;
     /// Ends the session.
     fn quit(&mut self);
 }

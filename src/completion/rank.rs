@@ -1,7 +1,8 @@
 //! Puts candidates in order: first those that begin with what was typed, then those that hold its letters in order.
 
-use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
-use nucleo_matcher::{Config, Matcher, Utf32Str};
+use std::cmp::Ordering;
+
+use nucleo_matcher::{Config, Matcher, Utf32Str, chars};
 
 /// One thing that can be offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +63,9 @@ impl Ranker {
             return items.iter().take(limit).collect();
         }
         let any_case = !typed.chars().any(char::is_uppercase);
+        self.matcher.config.ignore_case = any_case;
+        // Accents are folded only where none is typed.
+        self.matcher.config.normalize = typed.is_ascii();
         let begins = |item: &T| starts_with(text(item), typed, any_case);
         let mut ranked: Vec<&T> = Vec::new();
         for item in items.iter().filter(|item| begins(item)) {
@@ -80,6 +84,9 @@ impl Ranker {
     }
 
     /// Those that hold the letters of `typed` in order and do not begin with it.
+    ///
+    /// The matcher finds the best of all ways to match, which is too slow for thousands of candidates at every key. So
+    /// a rough score picks the ones worth it; where few match, all are.
     fn fuzzy<'a, T>(
         &mut self,
         typed: &str,
@@ -88,28 +95,144 @@ impl Ranker {
         text: &impl Fn(&T) -> &str,
         begins: &impl Fn(&T) -> bool,
     ) -> Vec<&'a T> {
-        let atom = Atom::new(typed, CaseMatching::Smart, Normalization::Smart, AtomKind::Fuzzy, false);
-        let mut scored: Vec<(u16, usize, usize)> = Vec::new();
+        let exact_case = !self.matcher.config.ignore_case;
+        let fold_accents = self.matcher.config.normalize;
+        let fold = |c: char| match c {
+            // The tables are only for the rest.
+            c if c.is_ascii() && exact_case => c,
+            c if c.is_ascii() => c.to_ascii_lowercase(),
+            c => {
+                let c = if exact_case { c } else { chars::to_lower_case(c) };
+                if fold_accents { chars::normalize(c) } else { c }
+            }
+        };
+        let typed_folded: Vec<char> = typed.chars().map(fold).collect();
+        let mut folded: Vec<char> = Vec::new();
+        let mut found: Vec<Scored> = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let candidate = text(item);
-            let haystack = Utf32Str::new(candidate, &mut self.chars);
-            if let Some(score) = atom.score(haystack, &mut self.matcher)
+            let score = if candidate.is_ascii() {
+                let lower = |byte: &u8| if exact_case { *byte } else { byte.to_ascii_lowercase() };
+                typed
+                    .is_ascii()
+                    .then(|| rough_score(candidate.as_bytes(), typed.as_bytes(), lower))
+                    .flatten()
+            } else {
+                folded.clear();
+                folded.extend(candidate.chars().map(fold));
+                rough_score(&folded, &typed_folded, |c| *c)
+            };
+            if let Some(score) = score
                 && !begins(item)
             {
-                scored.push((score, candidate.len(), index));
+                found.push(Scored {
+                    score,
+                    len: candidate.len(),
+                    index,
+                });
             }
         }
-        let best_first = |a: &(u16, usize, usize), b: &(u16, usize, usize)| (b.0, a.1, a.2).cmp(&(a.0, b.1, b.2));
-        if scored.len() > limit && limit > 0 {
-            scored.select_nth_unstable_by(limit - 1, best_first);
-            scored.truncate(limit);
-        }
-        scored.sort_unstable_by(best_first);
-        scored
-            .into_iter()
-            .filter_map(|(_, _, index)| items.get(index))
-            .collect()
+        keep_best(&mut found, limit.max(EXACTLY_SCORED));
+        let typed_text: String = typed_folded.iter().collect();
+        let mut typed_chars = Vec::new();
+        let needle = Utf32Str::new(&typed_text, &mut typed_chars);
+        found.retain_mut(|scored| {
+            let haystack = Utf32Str::new(text(&items[scored.index]), &mut self.chars);
+            let score = self.matcher.fuzzy_match(haystack, needle).map(i32::from);
+            scored.score = score.unwrap_or_default();
+            score.is_some()
+        });
+        keep_best(&mut found, limit);
+        found.sort_unstable();
+        found.into_iter().map(|scored| &items[scored.index]).collect()
     }
+}
+
+/// How many candidates are scored exactly at most, unless more were asked for.
+const EXACTLY_SCORED: usize = 128;
+
+/// A candidate; sorts best first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Scored {
+    score: i32,
+    len: usize,
+    index: usize,
+}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.score, self.len, self.index).cmp(&(self.score, other.len, other.index))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Leaves the `count` best, in no order.
+fn keep_best(found: &mut Vec<Scored>, count: usize) {
+    if count == 0 {
+        found.clear();
+    } else if found.len() > count {
+        found.select_nth_unstable(count - 1);
+        found.truncate(count);
+    }
+}
+
+/// What separates the words of a candidate.
+trait Letter: Copy + PartialEq {
+    fn is_separator(self) -> bool;
+}
+
+impl Letter for u8 {
+    fn is_separator(self) -> bool {
+        !self.is_ascii_alphanumeric()
+    }
+}
+
+impl Letter for char {
+    fn is_separator(self) -> bool {
+        !self.is_alphanumeric()
+    }
+}
+
+/// A score on the matcher's scale for the letters of `typed` in `text`, in order, from one look in each direction:
+/// the first place where they end, and the last place before it where they begin. `None` where they are not there.
+/// `fold` makes a letter of the text comparable to one of `typed`.
+fn rough_score<L: Letter>(text: &[L], typed: &[L], fold: impl Fn(&L) -> L) -> Option<i32> {
+    // The matcher's own weights: a letter, a start at the border of a word, a gap and each further letter of it.
+    const LETTER: i32 = 16;
+    const BORDER: i32 = 16;
+    const GAP: i32 = 3;
+    let mut wanted = typed.iter();
+    let mut next = *wanted.next()?;
+    let end = text.iter().position(|letter| {
+        if fold(letter) != next {
+            return false;
+        }
+        wanted.next().is_none_or(|after| {
+            next = *after;
+            false
+        })
+    })?;
+    let mut wanted = typed.iter().rev();
+    let mut next = *wanted.next()?;
+    let start = text[..=end].iter().rposition(|letter| {
+        if fold(letter) != next {
+            return false;
+        }
+        wanted.next().is_none_or(|before| {
+            next = *before;
+            false
+        })
+    })?;
+    let border = start == 0 || text[start - 1].is_separator();
+    let letters = i32::try_from(typed.len()).unwrap_or(i32::MAX / LETTER);
+    let skipped = i32::try_from(end + 1 - start - typed.len()).unwrap_or(i32::MAX / 2);
+    let gap = if skipped > 0 { GAP + skipped - 1 } else { 0 };
+    Some(LETTER.saturating_mul(letters) + if border { BORDER } else { 0 } - gap)
 }
 
 /// Whether `text` begins with `start`, in any case if so asked.
@@ -188,7 +311,26 @@ mod tests {
         );
     }
 
+    #[test]
+    fn of_very_many_the_best_are_still_first() {
+        let mut names: Vec<String> = (0..5000)
+            .map(|i| format!("src/x{i}/thing/a_long_name_{i}.rs"))
+            .collect();
+        names.push("zebra/thin_rail.rs".to_owned());
+        names.push("deep/down/there/thr".to_owned());
+        let found = Ranker::default().rank("thr", &names, 3, |name| name);
+        assert_eq!(found[0], "deep/down/there/thr", "{found:?}");
+        assert_eq!(found[1], "zebra/thin_rail.rs", "{found:?}");
+    }
+
     proptest! {
+        #[test]
+        fn the_rough_look_finds_what_the_matcher_finds(text in "[a-cA-C./_]{0,12}", typed in "[a-c]{1,4}") {
+            let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+            let exact = matcher.fuzzy_match(Utf32Str::Ascii(text.as_bytes()), Utf32Str::Ascii(typed.as_bytes()));
+            prop_assert_eq!(rough_score(text.as_bytes(), typed.as_bytes(), u8::to_ascii_lowercase).is_some(), exact.is_some());
+        }
+
         #[test]
         fn a_ranking_is_a_choice_without_repeats(typed in "[a-cA-Cé.]{0,4}", items in prop::collection::vec("[a-cA-Cé.]{0,6}", 0..30), limit in 0..40_usize) {
             let mut ranker = Ranker::default();

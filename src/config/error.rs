@@ -198,7 +198,10 @@ impl ConfigError {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Read { path, .. } | Self::Write { path, .. } | Self::NotAFile { path, .. } | Self::Json { path, .. } => Some(path),
+            Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::NotAFile { path, .. }
+            | Self::Json { path, .. } => Some(path),
             Self::Invalid(violations) => violations.iter().find_map(|violation| match &violation.origin {
                 Origin::File(path) => Some(path.as_path()),
                 _ => None,

@@ -27,20 +27,15 @@ fn table(path: &[&'static str]) -> Value {
             properties.insert(name.to_owned(), child);
         }
     }
-    let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": others});
-    if schema["additionalProperties"].is_object() {
+    let mut schema = json!({"type": "object"});
+    if !properties.is_empty() {
+        schema["properties"] = Value::Object(properties);
+    }
+    if others.is_object() {
         schema["propertyNames"] = json!({"minLength": 1});
     }
-    if properties_are_empty(&schema)
-        && let Some(map) = schema.as_object_mut()
-    {
-        map.shift_remove("properties");
-    }
+    schema["additionalProperties"] = others;
     schema
-}
-
-fn properties_are_empty(schema: &Value) -> bool {
-    schema["properties"].as_object().is_some_and(Map::is_empty)
 }
 
 fn key(row: &Row) -> Value {

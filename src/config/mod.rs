@@ -21,6 +21,7 @@ pub mod schema;
 mod suggest;
 mod validate;
 mod value;
+mod warnings;
 mod write;
 
 pub use docs::markdown;
@@ -38,4 +39,5 @@ pub use request::RequestSettings;
 pub use suggest::nearest_key;
 pub use validate::{shown, valid_part, validate};
 pub use value::merge;
+pub use warnings::KnownNames;
 pub use write::write_user_file;

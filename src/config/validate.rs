@@ -154,18 +154,18 @@ pub fn shown<'a>(row: &Row, value: &'a Value) -> Cow<'a, Value> {
             Cow::Owned(map.keys().map(|name| (name.clone(), Value::from(MASK))).collect())
         }
         (Kind::Headers, Value::String(_)) => Cow::Owned(MASK.into()),
-        (Kind::Variable, Value::String(name))
-            if name.starts_with(|c: char| c.is_ascii_digit())
-                || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
-        {
-            Cow::Owned(MASK.into())
-        }
+        (Kind::Variable, Value::String(name)) if !is_variable_name(name) => Cow::Owned(MASK.into()),
         (Kind::Url, Value::String(url)) => match mask_user_info(url) {
             Cow::Owned(url) => Cow::Owned(url.into()),
             Cow::Borrowed(_) => Cow::Borrowed(value),
         },
         _ => Cow::Borrowed(value),
     }
+}
+
+/// Whether an environment variable can be called so in a shell.
+pub(super) fn is_variable_name(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// `url` with the user and password before the host masked.

@@ -130,10 +130,18 @@ mod tests {
         write_user_file(&link, &changes()).unwrap();
         assert!(link.is_symlink());
         let after = std::fs::read_to_string(&real).unwrap();
-        let places: Vec<_> = ["mine", "\"z\"", "\"a\"", "llm_config", "timeout", "index_file", "default_model"]
-            .iter()
-            .map(|word| after.find(word).unwrap())
-            .collect();
+        let places: Vec<_> = [
+            "mine",
+            "\"z\"",
+            "\"a\"",
+            "llm_config",
+            "timeout",
+            "index_file",
+            "default_model",
+        ]
+        .iter()
+        .map(|word| after.find(word).unwrap())
+        .collect();
         assert!(places.is_sorted(), "{after}");
         assert!(!after.contains("api_key_env") && after.contains("8080"), "{after}");
         assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
@@ -144,7 +152,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("agent_smith.json");
         std::fs::write(&path, "{ // mine\n}").unwrap();
-        assert!(matches!(write_user_file(&path, &changes()), Err(ConfigError::Json { .. })));
+        assert!(matches!(
+            write_user_file(&path, &changes()),
+            Err(ConfigError::Json { .. })
+        ));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ // mine\n}");
         std::fs::write(&path, "{}").unwrap();
         let wrong = json!({"llm_config": {"api_url": "no url"}});
@@ -158,6 +169,9 @@ mod tests {
         let blocked = home.path().join("file");
         std::fs::write(&blocked, "x").unwrap();
         let error = write_user_file(&blocked.join("agent_smith.json"), &changes()).unwrap_err();
-        assert!(matches!(error, ConfigError::Write { .. } | ConfigError::Read { .. }), "{error}");
+        assert!(
+            matches!(error, ConfigError::Write { .. } | ConfigError::Read { .. }),
+            "{error}"
+        );
     }
 }

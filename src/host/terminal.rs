@@ -44,6 +44,9 @@ pub(super) fn is_interactive() -> bool {
 
 /// Rows and columns.
 pub(super) fn size() -> (u16, u16) {
+    if !is_tty() {
+        return DEFAULT_SIZE;
+    }
     match terminal::size() {
         Ok((cols, rows)) if cols > 0 && rows > 0 => (rows, cols),
         _ => DEFAULT_SIZE,

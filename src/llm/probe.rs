@@ -13,7 +13,12 @@ use crate::cancel::CancelToken;
 const WAIT: Duration = Duration::from_millis(300);
 
 /// The servers people run for themselves, with the ports their documentation starts them on.
-const USUAL: [(&str, u16); 4] = [("llama.cpp", 8080), ("Ollama", 11434), ("LM Studio", 1234), ("vLLM", 8000)];
+const USUAL: [(&str, u16); 4] = [
+    ("llama.cpp", 8080),
+    ("Ollama", 11434),
+    ("LM Studio", 1234),
+    ("vLLM", 8000),
+];
 
 /// A server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,10 +95,18 @@ mod tests {
 
     #[tokio::test]
     async fn what_lists_models_is_found_and_nothing_else_holds_it_up() {
-        let models = server(Some(("application/json", r#"{"data": [{"id": "qwen"}, {"id": "gemma"}]}"#)));
+        let models = server(Some((
+            "application/json",
+            r#"{"data": [{"id": "qwen"}, {"id": "gemma"}]}"#,
+        )));
         let web = server(Some(("text/html", "<html>hello</html>")));
         let silent = server(None);
-        let ports = [("llama.cpp", models), ("Ollama", closed_port()), ("LM Studio", web), ("vLLM", silent)];
+        let ports = [
+            ("llama.cpp", models),
+            ("Ollama", closed_port()),
+            ("LM Studio", web),
+            ("vLLM", silent),
+        ];
         let started = std::time::Instant::now();
         let found = servers_on(&ports, &CancelToken::default()).await;
         assert!(started.elapsed() < WAIT * 5, "{:?}", started.elapsed());

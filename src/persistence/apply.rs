@@ -8,7 +8,9 @@ use super::codec::Record;
 use super::error::StoreError;
 use super::keys;
 use super::problem::Problem;
-use super::records::{ConfigPatch, ConversationRecord, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn};
+use super::records::{
+    ConfigPatch, ConversationRecord, LiveTerminal, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, StoredMessage,
+};
 use super::tables::WriteKeyspace;
 
 /// Where a batch comes from: what waited in a spool may be older than what is stored by now.
@@ -42,7 +44,7 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
     match op {
         Op::PutConversation { record } => put_conversation(txn, record, origin),
         Op::DeleteConversation { conversation_id } => delete_conversation(txn, conversation_id),
-        Op::AppendMessage { record } => append_message(txn, record),
+        Op::AppendMessage { record } => append_message(txn, record, max_blob_bytes),
         Op::ReplaceMessage {
             conversation_id,
             id,
@@ -51,12 +53,13 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
             let Some(key) = message_key(txn, conversation_id, id)? else {
                 return Ok(());
             };
-            let mut messages = open(keys::MESSAGE)?;
-            if let Some(old) = messages.read::<MessageRecord>(&key)? {
-                messages.put(&MessageRecord {
+            let old = open(keys::MESSAGE)?.read::<StoredMessage>(&key)?;
+            if let Some(old) = old {
+                let record = MessageRecord {
                     message: (**message).clone(),
-                    ..old
-                })?;
+                    ..old.record
+                };
+                put_message(txn, record, max_blob_bytes)?;
             }
             Ok(())
         }
@@ -108,25 +111,44 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
         Op::PutTerminal { record } => open(keys::TERMINAL)?.put(&**record),
         Op::RemoveTerminal { pid, start } => open(keys::TERMINAL)?.remove(&keys::terminal(*pid, *start)),
         Op::PutBlob { content } => {
-            let name = sha256_hex(&content.0);
-            let mut table = open(keys::BLOB)?;
-            if table.get(&name)?.is_none() {
-                table.insert(&name, &blobs::pack(&content.0, max_blob_bytes))?;
-            }
+            put_blob(txn, &content.0, max_blob_bytes)?;
             Ok(())
         }
     }
 }
 
-fn put_conversation(txn: &WriteTransaction, record: &ConversationRecord, origin: Origin) -> Result<(), Problem> {
+/// Writes a conversation's record and its places in the order of use.
+pub(crate) fn put_conversation(
+    txn: &WriteTransaction,
+    record: &ConversationRecord,
+    origin: Origin,
+) -> Result<(), Problem> {
     let mut table = WriteKeyspace::open(txn, keys::CONVERSATION)?;
+    let stored = table.read::<ConversationRecord>(&record.key()?)?;
     if origin == Origin::Spool
-        && let Some(stored) = table.read::<ConversationRecord>(&record.key()?)?
+        && let Some(stored) = &stored
         && stored.updated > record.updated
     {
         return Ok(());
     }
-    table.put(record)
+    table.put(record)?;
+    let mut recent = WriteKeyspace::open(txn, keys::RECENT)?;
+    for key in stored.iter().map(recent_keys).collect::<Result<Vec<_>, _>>()?.concat() {
+        recent.remove(&key)?;
+    }
+    for key in recent_keys(record)? {
+        recent.insert(&key, b"")?;
+    }
+    Ok(())
+}
+
+/// Where a conversation stands in the order of use. What a child led is not offered for going on with.
+fn recent_keys(record: &ConversationRecord) -> Result<Vec<String>, StoreError> {
+    let mut keys = vec![keys::recent(keys::ANY_PROJECT, record.updated, &record.id)?];
+    if record.parent.is_none() {
+        keys.push(keys::recent(&record.project_id, record.updated, &record.id)?);
+    }
+    Ok(keys)
 }
 
 fn delete_conversation(txn: &WriteTransaction, id: &str) -> Result<(), Problem> {
@@ -140,7 +162,15 @@ fn delete_conversation(txn: &WriteTransaction, id: &str) -> Result<(), Problem> 
     ] {
         WriteKeyspace::open(txn, keyspace)?.remove_scope(&scope)?;
     }
-    WriteKeyspace::open(txn, keys::CONVERSATION)?.remove(&keys::conversation(id)?)?;
+    let key = keys::conversation(id)?;
+    let mut table = WriteKeyspace::open(txn, keys::CONVERSATION)?;
+    if let Some(stored) = table.read::<ConversationRecord>(&key)? {
+        let mut recent = WriteKeyspace::open(txn, keys::RECENT)?;
+        for key in recent_keys(&stored)? {
+            recent.remove(&key)?;
+        }
+    }
+    table.remove(&key)?;
     let mut meta = WriteKeyspace::open(txn, keys::META)?;
     if meta.get(keys::META_ACTIVE_CONVERSATION)?.as_deref() == Some(id.as_bytes()) {
         meta.remove(keys::META_ACTIVE_CONVERSATION)?;
@@ -148,24 +178,53 @@ fn delete_conversation(txn: &WriteTransaction, id: &str) -> Result<(), Problem> 
     Ok(())
 }
 
-fn append_message(txn: &WriteTransaction, record: &MessageRecord) -> Result<(), Problem> {
+fn append_message(txn: &WriteTransaction, record: &MessageRecord, max_blob_bytes: u64) -> Result<(), Problem> {
     let id_key = keys::message_id(&record.conversation_id, &record.id)?;
     let mut ids = WriteKeyspace::open(txn, keys::MESSAGE_ID)?;
     if ids.get(&id_key)?.is_some() {
         return Ok(());
     }
-    let mut messages = WriteKeyspace::open(txn, keys::MESSAGE)?;
     let scope = keys::conversation_scope(&record.conversation_id)?;
-    let seq = messages
+    let seq = WriteKeyspace::open(txn, keys::MESSAGE)?
         .last_key(&scope)?
         .and_then(|key| keys::message_seq(&key))
         .map_or(1, |last| last.saturating_add(1));
-    messages.put(&MessageRecord { seq, ..record.clone() })?;
+    put_message(txn, MessageRecord { seq, ..record.clone() }, max_blob_bytes)?;
     ids.put(&MessageIdRecord {
         conversation_id: record.conversation_id.clone(),
         id: record.id.clone(),
         seq,
     })
+}
+
+/// Writes a message under its place; long content goes to a blob.
+pub(crate) fn put_message(
+    txn: &WriteTransaction,
+    mut record: MessageRecord,
+    max_blob_bytes: u64,
+) -> Result<(), Problem> {
+    // Checked before its content is moved, so that a message that is refused leaves nothing behind.
+    record.validate().map_err(|detail| StoreError::Record {
+        keyspace: keys::MESSAGE,
+        key: record.id.clone(),
+        detail,
+    })?;
+    let mut content_blob = None;
+    if record.message.content.len() > blobs::INLINE_BYTES {
+        let content = std::mem::take(&mut record.message.content);
+        content_blob = Some(put_blob(txn, content.as_bytes(), max_blob_bytes)?);
+    }
+    WriteKeyspace::open(txn, keys::MESSAGE)?.put(&StoredMessage { record, content_blob })
+}
+
+/// Keeps content once and returns its name.
+pub(crate) fn put_blob(txn: &WriteTransaction, content: &[u8], max_blob_bytes: u64) -> Result<String, Problem> {
+    let name = sha256_hex(content);
+    let mut table = WriteKeyspace::open(txn, keys::BLOB)?;
+    if table.get(&name)?.is_none() {
+        table.insert(&name, &blobs::pack(&name, content, max_blob_bytes))?;
+    }
+    Ok(name)
 }
 
 fn message_key(txn: &WriteTransaction, conversation_id: &str, id: &str) -> Result<Option<String>, Problem> {
@@ -177,10 +236,17 @@ fn message_key(txn: &WriteTransaction, conversation_id: &str, id: &str) -> Resul
     }
 }
 
-/// Closes every turn whose process is dead as aborted, and frees its terminals. Says how many turns there were.
-pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<usize, Problem> {
+/// How much dead processes left open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub turns: usize,
+    pub terminals: usize,
+}
+
+/// Closes every turn whose process is dead as aborted, and frees its terminals.
+pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<Closed, Problem> {
+    let mut closed = Closed::default();
     let mut turns = WriteKeyspace::open(txn, keys::OPEN_TURN)?;
-    let mut aborted = 0;
     for key in turns.keys("")? {
         let turn = turns.read::<OpenTurn>(&key)?;
         if turn
@@ -190,10 +256,10 @@ pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<usize, Prob
             continue;
         }
         turns.remove(&key)?;
+        closed.turns += 1;
+        // A marker that cannot be read marks nothing.
         let Some(turn) = turn else { continue };
-        aborted += 1;
-        let mut notes = WriteKeyspace::open(txn, keys::NOTE)?;
-        notes.put(&NoteRecord {
+        WriteKeyspace::open(txn, keys::NOTE)?.put(&NoteRecord {
             note_id: keys::turn_record_note(&turn.turn_id),
             value: serde_json::json!({
                 "turn_id": turn.turn_id,
@@ -208,10 +274,11 @@ pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<usize, Prob
     }
     let mut terminals = WriteKeyspace::open(txn, keys::TERMINAL)?;
     for key in terminals.keys("")? {
-        let live = terminals.read::<super::records::LiveTerminal>(&key)?;
+        let live = terminals.read::<LiveTerminal>(&key)?;
         if !live.is_some_and(|live| live.process.is_alive(live.opened, now)) {
             terminals.remove(&key)?;
+            closed.terminals += 1;
         }
     }
-    Ok(aborted)
+    Ok(closed)
 }

@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 use super::lock::beside;
 use super::process::now_ms;
 
+/// What the name of a damaged database has after the database's own.
+pub(crate) const DAMAGED: &str = ".damaged-";
+/// What it has at its end once everything readable in it was saved.
+pub(crate) const SAVED: &str = ".saved";
+
 /// Renames `path` to `target`, or to `target` with a number where that exists.
 pub(crate) fn rename_aside(path: &Path, target: &Path) -> io::Result<PathBuf> {
     for count in 0..10_000_u32 {
@@ -35,7 +40,7 @@ pub(crate) fn rename_aside(path: &Path, target: &Path) -> io::Result<PathBuf> {
 pub(crate) fn move_database_aside(database: &Path) -> io::Result<PathBuf> {
     let moved = rename_aside(
         database,
-        &beside(database, &format!(".damaged-{}", timestamp(now_ms()))),
+        &beside(database, &format!("{DAMAGED}{}", timestamp(now_ms()))),
     )?;
     if let Some(parent) = database.parent() {
         // Not durable yet is not lost: after a power cut the damaged file is found again under its old name.

@@ -69,6 +69,16 @@ pub fn decode<R: Record>(key: &str, bytes: &[u8]) -> Result<R, StoreError> {
     }
 }
 
+/// Decodes a record wherever it was found; its key is in its own members.
+///
+/// # Errors
+/// A value that is not valid JSON, of another type, or not valid.
+pub fn decode_anywhere<R: Record>(bytes: &[u8]) -> Result<R, StoreError> {
+    let record = decode_unkeyed::<R>("?", bytes)?;
+    record.key()?;
+    Ok(record)
+}
+
 fn decode_unkeyed<R: Record>(key: &str, bytes: &[u8]) -> Result<R, StoreError> {
     let value = from_bytes(bytes).map_err(|detail| invalid::<R>(key, detail))?;
     let Value::Object(mut map) = value else {
@@ -97,7 +107,23 @@ fn invalid<R: Record>(key: &str, detail: String) -> StoreError {
 /// # Errors
 /// Bytes that are not JSON, or nested too deep.
 pub fn from_bytes(bytes: &[u8]) -> Result<Value, String> {
-    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    // Nearly everything is within the parser's own limit.
+    if let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
+    }
+    if depth(bytes) > MAX_DEPTH {
+        return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    reader.disable_recursion_limit();
+    let value = serde::Deserialize::deserialize(&mut reader).map_err(|error| format!("not JSON: {error}"))?;
+    reader.end().map_err(|error| format!("not JSON: {error}"))?;
+    Ok(value)
+}
+
+/// How deep the brackets outside of texts are nested.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {
         match byte {
             _ if escaped => escaped = false,
@@ -105,19 +131,13 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Value, String> {
             b'"' => in_text = !in_text,
             b'{' | b'[' if !in_text => {
                 depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(format!("nested deeper than {MAX_DEPTH} levels"));
-                }
+                deepest = deepest.max(depth);
             }
             b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    reader.disable_recursion_limit();
-    let value = serde::Deserialize::deserialize(&mut reader).map_err(|error| format!("not JSON: {error}"))?;
-    reader.end().map_err(|error| format!("not JSON: {error}"))?;
-    Ok(value)
+    deepest
 }
 
 /// Whether an object with these members is nested deeper than `levels`.

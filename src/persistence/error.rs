@@ -81,6 +81,9 @@ pub enum StoreError {
     /// The process was forked after the store was opened; a forked child must not use it.
     #[error("this process was forked from the one that opened the store; it must not use it")]
     Forked,
+    /// Something was asked that only a store with a file can do.
+    #[error("this store is in memory only and has no file")]
+    NoFile,
     /// The store's thread could not be started, or ended.
     #[error("the store's thread is not running: {0}")]
     Thread(String),
@@ -99,6 +102,7 @@ impl StoreError {
             Self::KeySegment { .. } => "store_key",
             Self::Engine { .. } => "store_engine",
             Self::Forked => "store_forked",
+            Self::NoFile => "store_no_file",
             Self::Thread(_) => "store_thread",
         }
     }

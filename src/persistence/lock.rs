@@ -44,7 +44,7 @@ pub(crate) struct Lock {
     /// How long it took to get it.
     pub(crate) waited: Duration,
     /// Whether everything in the database is known to be on the disk: who held the lock last got to the end.
-    pub(crate) synced: bool,
+    synced: bool,
 }
 
 impl Lock {
@@ -52,7 +52,11 @@ impl Lock {
     pub(crate) fn acquire(database: &Path, deadline: Duration) -> Result<Self, Problem> {
         let start = Instant::now();
         let way_in = open(&beside(database, ".queue"))?;
-        wait(&way_in, start, deadline)?;
+        // Who holds the way in may itself be stopped: after half of the time, go past it.
+        match wait(&way_in, start, deadline / 2) {
+            Ok(()) | Err(Problem::Busy(_)) => {}
+            Err(problem) => return Err(problem),
+        }
         let result = open(&beside(database, ".lock")).and_then(|file| wait(&file, start, deadline).map(|()| file));
         // Whether or not the lock was won, the next may now wait for it.
         let _ = way_in.unlock();
@@ -75,13 +79,13 @@ impl Lock {
         }
     }
 
-    /// Says that the database is about to be written to.
-    pub(crate) fn mark_writing(&mut self) -> Result<(), Problem> {
-        if self.synced {
+    /// Says that the database is about to be written to, and returns whether all of it was on the disk until now.
+    pub(crate) fn mark_writing(&mut self) -> Result<bool, Problem> {
+        let was_synced = std::mem::replace(&mut self.synced, false);
+        if was_synced {
             self.mark(WRITING)?;
-            self.synced = false;
         }
-        Ok(())
+        Ok(was_synced)
     }
 
     /// Says that everything written is on the disk.

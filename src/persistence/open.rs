@@ -1,8 +1,10 @@
 //! Opens the database for one transaction, and closes it again without the engine's own parting writes.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +12,9 @@ use redb::{Builder, Database, ReadTransaction, ReadableDatabase, StorageBackend,
 
 use super::apply::{self, Origin};
 use super::batch::Batch;
-use super::disk::{CommitDisk, CowDisk, DiskState, FileDisk};
+use super::contain::Contained;
+use super::cow::CowDisk;
+use super::disk::{CommitDisk, DiskState, FileDisk};
 use super::error::StoreError;
 use super::lock;
 use super::migrations;
@@ -25,39 +29,67 @@ const LARGEST_UNBORN: u64 = 2 * 1024 * 1024;
 
 /// An open database.
 pub(crate) struct Opened {
-    database: Database,
+    database: Contained<Database>,
     state: Arc<DiskState>,
 }
 
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // Without an orderly close nothing more may be written, and the file must not stay locked.
+        self.state.release();
+    }
+}
+
 impl Opened {
-    pub(crate) fn begin_write(&self) -> Result<WriteTransaction, Problem> {
+    pub(crate) fn begin_write(&self) -> Result<Contained<WriteTransaction>, Problem> {
         let mut txn = self.database.begin_write().map_err(problem::transaction)?;
         // Each commit carries what an open after a crash needs: milliseconds instead of seconds per GB, for one more
         // sync. We count on it, since none of our opens comes after an orderly close.
         txn.set_quick_repair(true);
-        Ok(txn)
+        Ok(Contained::new(txn))
     }
 
-    pub(crate) fn begin_read(&self) -> Result<ReadTransaction, Problem> {
-        self.database.begin_read().map_err(problem::transaction)
+    pub(crate) fn begin_read(&self) -> Result<Contained<ReadTransaction>, Problem> {
+        self.database
+            .begin_read()
+            .map(Contained::new)
+            .map_err(problem::transaction)
+    }
+
+    /// Moves everything to the start of the file and gives the rest back.
+    pub(crate) fn compact_and_close(mut self) -> Result<(), Problem> {
+        let moved = self.database.compact().map_err(|error| match error {
+            redb::CompactionError::Storage(error) => problem::storage(error),
+            other => Problem::Engine(other.to_string()),
+        });
+        // The engine's own commits of a compaction carry nothing for a quick reopening.
+        let recorded = moved.and_then(|_| self.begin_write()).and_then(|txn| self.commit(txn));
+        let synced = self.close();
+        recorded?;
+        if synced {
+            Ok(())
+        } else {
+            Err(Problem::Engine("the compacted file is not on the disk yet".to_owned()))
+        }
     }
 
     pub(crate) fn check_schema(&self) -> Result<(), Problem> {
-        migrations::check(migrations::version(&self.begin_read()?)?)
+        let txn = self.begin_read()?;
+        migrations::check(migrations::version(&txn)?)
     }
 
     /// Commits; when this returns, it is on the disk.
-    pub(crate) fn commit(&self, txn: WriteTransaction) -> Result<(), Problem> {
+    pub(crate) fn commit(&self, txn: Contained<WriteTransaction>) -> Result<(), Problem> {
         self.state.begin_commit();
-        txn.commit().map_err(problem::commit)
+        txn.into_inner().commit().map_err(problem::commit)
     }
 
     /// Commits to a view, where there is no disk to wait for.
-    pub(crate) fn commit_in_memory(&self, mut txn: WriteTransaction) -> Result<(), Problem> {
+    pub(crate) fn commit_in_memory(&self, mut txn: Contained<WriteTransaction>) -> Result<(), Problem> {
         txn.set_quick_repair(false);
         txn.set_durability(redb::Durability::None)
             .map_err(|error| Problem::Engine(error.to_string()))?;
-        txn.commit().map_err(problem::commit)
+        txn.into_inner().commit().map_err(problem::commit)
     }
 
     /// Closes without writing anything more; says whether everything written is on the disk.
@@ -119,6 +151,7 @@ pub(crate) fn for_writing(options: &StoreOptions, database: &Path, synced: bool)
         disk.set_len(0).map_err(begin)?;
     }
     let opened = open(disk, synced)?;
+    opened.state.begin_writing();
     if is_new
         && options.disk.is_none()
         && let Some(parent) = database.parent()
@@ -149,7 +182,10 @@ pub(crate) fn empty_view() -> Result<Opened, Problem> {
 fn open(disk: Box<dyn StorageBackend>, synced: bool) -> Result<Opened, Problem> {
     let (disk, state) = CommitDisk::new(disk, synced);
     let database = builder().create_with_backend(disk).map_err(problem::database)?;
-    Ok(Opened { database, state })
+    Ok(Opened {
+        database: Contained::new(database),
+        state,
+    })
 }
 
 /// Whether a file is one whose creation was cut short: the engine writes the first bytes last, so nothing was ever
@@ -174,32 +210,63 @@ fn is_unborn(disk: &dyn StorageBackend) -> io::Result<bool> {
     Ok(rest.iter().all(|byte| *byte == 0))
 }
 
-/// Whether every page of a database can be read and has the right checksum. Reads the whole file, and writes nothing.
-pub(crate) fn is_sound(options: &StoreOptions, database: &Path) -> bool {
-    let check = || -> Result<(), Problem> {
+/// What a check of a whole file found.
+pub(crate) enum Verdict {
+    /// Every page can be read and has the right checksum; or there is no file.
+    Sound,
+    /// It cannot be used.
+    Damaged(String),
+    /// It could not be looked at.
+    Unknown(Problem),
+}
+
+/// Checks every page of a database. Reads the whole file, and writes nothing.
+pub(crate) fn verdict(options: &StoreOptions, database: &Path) -> Verdict {
+    let read = |error| Problem::Io("read", error);
+    let check = || {
         let Some(disk) = disk(options, database, false)? else {
             return Ok(());
         };
-        if disk.len().map_err(|error| Problem::Io("read", error))? == 0 {
+        if disk.len().map_err(read)? == 0 || is_unborn(&*disk).map_err(read)? {
             return Ok(());
         }
-        let cow = CowDisk::new(Some(disk)).map_err(|error| Problem::Io("read", error))?;
-        let (disk, state) = CommitDisk::new(Box::new(cow), true);
+        let (disk, state) = CommitDisk::new(Box::new(CowDisk::new(Some(disk)).map_err(read)?), true);
         let database = builder()
             .set_check_integrity_on_open(true)
             .create_with_backend(disk)
             .map_err(problem::database)?;
-        Opened { database, state }.check_and_close()
+        let opened = Opened {
+            database: Contained::new(database),
+            state,
+        };
+        let version = opened.begin_read().and_then(|txn| migrations::version(&txn));
+        opened.close();
+        version.map(|_| ())
     };
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).is_ok_and(|result| result.is_ok())
+    match guarded(check) {
+        Ok(()) => Verdict::Sound,
+        Err(Problem::Corrupt(detail)) => Verdict::Damaged(detail),
+        Err(problem) => Verdict::Unknown(problem),
+    }
 }
 
-impl Opened {
-    fn check_and_close(self) -> Result<(), Problem> {
-        let version = self.begin_read().and_then(|txn| migrations::version(&txn));
-        self.close();
-        version.map(|_| ())
-    }
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread would now be caught by the store and told as a damaged file. For a panic hook that keeps
+/// such messages away from a host's screen.
+#[must_use]
+pub fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
+/// Runs something with the engine; a panic of it is a failure like any other.
+pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+    let before = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    CONTAINED.set(before);
+    result.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 /// A database in memory.
@@ -209,24 +276,21 @@ pub(crate) fn memory() -> Result<Database, Problem> {
         .map_err(problem::database)
 }
 
-/// Writes batches to a database in memory and returns what was refused.
+/// Writes a batch to a database in memory and returns what was refused.
 pub(crate) fn write_memory(
     database: &Database,
     max_blob_bytes: u64,
-    batches: &[(&Batch, Origin)],
+    batch: &Batch,
 ) -> Result<Vec<StoreError>, Problem> {
     let txn = database.begin_write().map_err(problem::transaction)?;
     migrations::bring_up_to_date(&txn)?;
-    let mut refused = Vec::new();
-    for (batch, origin) in batches {
-        refused.extend(apply::apply(&txn, batch, *origin, max_blob_bytes)?);
-    }
+    let refused = apply::apply(&txn, batch, Origin::Live, max_blob_bytes)?;
     txn.commit().map_err(problem::commit)?;
     Ok(refused)
 }
 
 /// The problem that a panic of the engine is: a damaged file, until a check says otherwise.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Problem {
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Problem {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

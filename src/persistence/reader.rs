@@ -14,9 +14,12 @@ use super::problem::Problem;
 use super::process::now_ms;
 use super::records::{
     ConfigPatch, ConversationRecord, LiveTerminal, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, ProjectMemory,
-    UsageRecord,
+    StoredMessage, UsageRecord,
 };
 use super::tables::ReadKeyspace;
+
+/// Keys and values in key order, and the cursor to go on from.
+pub(crate) type RawPage = (Vec<(String, Vec<u8>)>, Option<String>);
 
 /// One consistent snapshot of the store, with everything this process wrote, saved or not.
 ///
@@ -62,7 +65,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// An id that cannot be one, a damaged file.
     pub fn messages(&self, conversation_id: &str) -> Result<Vec<MessageRecord>, StoreError> {
-        self.list(&keys::conversation_scope(conversation_id)?)
+        let stored = self.list(&keys::conversation_scope(conversation_id)?)?;
+        self.whole_messages(stored)
     }
 
     /// The last `limit` messages of a conversation, oldest first.
@@ -78,7 +82,7 @@ impl<'a> Reader<'a> {
             })?;
         }
         found.reverse();
-        Ok(found)
+        self.whole_messages(found)
     }
 
     /// One message by its id.
@@ -87,53 +91,140 @@ impl<'a> Reader<'a> {
     /// An id that cannot be one, a record that is not valid, a damaged file.
     pub fn message(&self, conversation_id: &str, id: &str) -> Result<Option<MessageRecord>, StoreError> {
         match self.one::<MessageIdRecord>(&keys::message_id(conversation_id, id)?)? {
-            Some(found) => self.one(&keys::message(conversation_id, found.seq)?),
+            Some(found) => match self.one(&keys::message(conversation_id, found.seq)?)? {
+                Some(stored) => self.whole_message(stored).map(Some),
+                None => Ok(None),
+            },
             None => Ok(None),
         }
     }
 
-    /// Every conversation that `keep` accepts, last used first, `limit` at most.
+    /// Messages of all conversations in key order, `limit` at most, that come after `cursor`; the answer's second part is
+    /// the cursor to go on from, `None` at the end. The way to go through everything without keeping other processes from
+    /// writing: one question a page.
     ///
     /// # Errors
     /// A damaged file.
-    pub fn conversations(
+    pub fn page_of_messages(
         &self,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<MessageRecord>, Option<String>), StoreError> {
+        let (page, next) = self.page(keys::MESSAGE, cursor, limit)?;
+        let mut found = Vec::with_capacity(page.len());
+        for (key, value) in page {
+            match codec::decode::<StoredMessage>(&key, &value) {
+                Ok(stored) => found.push(stored),
+                Err(error) => self.unreadable.borrow_mut().push(error),
+            }
+        }
+        Ok((self.whole_messages(found)?, next))
+    }
+
+    /// Keys and values of a keyspace, like [`Reader::page_of_messages`].
+    pub(crate) fn page(
+        &self,
+        keyspace: &'static str,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<RawPage, StoreError> {
+        let mut page: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut more = false;
+        ReadKeyspace::open(self.txn, keyspace)
+            .and_then(|table| {
+                table.scan_from(cursor, |key, value| {
+                    more = page.len() == limit;
+                    if !more {
+                        page.push((key.to_owned(), value.to_vec()));
+                    }
+                    Ok(!more)
+                })
+            })
+            .map_err(|problem| self.error(problem))?;
+        let next = page.last().filter(|_| more).map(|(key, _)| key.clone());
+        Ok((page, next))
+    }
+
+    fn whole_messages(&self, stored: Vec<StoredMessage>) -> Result<Vec<MessageRecord>, StoreError> {
+        stored.into_iter().map(|stored| self.whole_message(stored)).collect()
+    }
+
+    /// A message with its content, wherever that is kept.
+    fn whole_message(&self, stored: StoredMessage) -> Result<MessageRecord, StoreError> {
+        let StoredMessage {
+            mut record,
+            content_blob,
+        } = stored;
+        if let Some(name) = content_blob {
+            record.message.content = match self.blob(&name) {
+                Ok(Some(blob)) => blob.into_text(),
+                Ok(None) => "[the content is missing in the store]".to_owned(),
+                Err(error @ StoreError::Record { .. }) => {
+                    self.unreadable.borrow_mut().push(error);
+                    "[the content is damaged in the store]".to_owned()
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(record)
+    }
+
+    /// The conversations of all projects, children's included, last used first, `limit` at most.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn conversations(&self, limit: usize) -> Result<Vec<ConversationRecord>, StoreError> {
+        self.find_conversations(None, limit, |_| true)
+    }
+
+    /// The conversations that `keep` accepts, last used first, `limit` at most: of all projects, or of one; the latter
+    /// without those that children led.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn find_conversations(
+        &self,
+        project_id: Option<&str>,
         limit: usize,
         mut keep: impl FnMut(&ConversationRecord) -> bool,
     ) -> Result<Vec<ConversationRecord>, StoreError> {
+        let scope = keys::project_scope(project_id.unwrap_or(keys::ANY_PROJECT))?;
         let mut found = Vec::new();
-        self.walk("", false, |record| {
-            if keep(&record) {
-                found.push(record);
-            }
-            true
-        })?;
-        found.sort_by(|a: &ConversationRecord, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
-        found.truncate(limit);
+        let records = self.keyspace(keys::CONVERSATION)?;
+        self.keyspace(keys::RECENT)?
+            .scan(&scope, true, |key, _| {
+                let Some(id) = keys::recent_conversation(key).filter(|_| found.len() < limit) else {
+                    return Ok(found.len() < limit);
+                };
+                if let Some(value) = records.get(id)? {
+                    match codec::decode::<ConversationRecord>(id, &value) {
+                        Ok(record) if keep(&record) => found.push(record),
+                        Ok(_) => {}
+                        Err(error) => self.unreadable.borrow_mut().push(error),
+                    }
+                }
+                Ok(found.len() < limit)
+            })
+            .map_err(|problem| self.error(problem))?;
         Ok(found)
     }
 
     /// The last used conversation of a project that is not a child's.
     ///
     /// # Errors
-    /// A damaged file.
+    /// An id that cannot be one, a damaged file.
     pub fn latest_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
-        let mut latest = self.conversations(1, |record| record.project_id == project_id && record.parent.is_none())?;
-        Ok(latest.pop())
+        Ok(self.find_conversations(Some(project_id), 1, |_| true)?.pop())
     }
 
     /// The last used conversation of a project that no live process has open.
     ///
     /// # Errors
-    /// A damaged file.
+    /// An id that cannot be one, a damaged file.
     pub fn latest_free_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
         let taken = self.terminals()?;
-        let mut latest = self.conversations(1, |record| {
-            record.project_id == project_id
-                && record.parent.is_none()
-                && !taken.iter().any(|live| live.conversation_id == record.id)
-        })?;
-        Ok(latest.pop())
+        let is_free = |record: &ConversationRecord| !taken.iter().any(|live| live.conversation_id == record.id);
+        Ok(self.find_conversations(Some(project_id), 1, is_free)?.pop())
     }
 
     /// The id of the conversation used last, whoever used it.
@@ -227,19 +318,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Calls `visit` with every message of every conversation, in key order, until it says `false`.
-    ///
-    /// # Errors
-    /// A damaged file.
-    pub fn for_each_message(&self, visit: impl FnMut(MessageRecord) -> bool) -> Result<(), StoreError> {
-        self.walk("", false, visit)
-    }
-
     /// The stored bytes under a key of a keyspace.
     pub(crate) fn raw(&self, keyspace: &'static str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         ReadKeyspace::open(self.txn, keyspace)
             .and_then(|table| table.get(key))
             .map_err(|problem| self.error(problem))
+    }
+
+    fn keyspace(&self, keyspace: &'static str) -> Result<ReadKeyspace, StoreError> {
+        ReadKeyspace::open(self.txn, keyspace).map_err(|problem| self.error(problem))
     }
 
     fn one<R: Record>(&self, key: &str) -> Result<Option<R>, StoreError> {

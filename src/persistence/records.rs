@@ -57,6 +57,9 @@ impl Record for ConversationRecord {
 
     fn validate(&self) -> Result<(), String> {
         keys::segment("project_id", &self.project_id).map_err(|error| error.to_string())?;
+        if self.project_id == keys::ANY_PROJECT {
+            return Err("its project_id stands for every project".to_owned());
+        }
         match &self.parent {
             Some(parent) if *parent == self.id => Err("it is its own parent".to_owned()),
             Some(parent) => keys::segment("parent", parent)
@@ -96,6 +99,28 @@ impl Record for MessageRecord {
         keys::segment("message_id", &self.id).map_err(|error| error.to_string())?;
         keys::segment("turn_id", &self.turn_id).map_err(|error| error.to_string())?;
         Ok(())
+    }
+}
+
+/// A message as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredMessage {
+    #[serde(flatten)]
+    pub record: MessageRecord,
+    /// The blob that holds the content, where that is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_blob: Option<String>,
+}
+
+impl Record for StoredMessage {
+    const KEYSPACE: &'static str = keys::MESSAGE;
+
+    fn key(&self) -> Result<String, StoreError> {
+        self.record.key()
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        self.record.validate()
     }
 }
 

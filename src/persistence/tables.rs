@@ -5,6 +5,7 @@
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
 use super::codec::{self, Record};
+use super::contain::Contained;
 use super::error::StoreError;
 use super::keys;
 use super::problem::{self, Problem};
@@ -20,13 +21,13 @@ pub(crate) fn definition(keyspace: &'static str) -> Definition {
 }
 
 /// Raw access to one keyspace of a read snapshot; a keyspace nothing was written to yet is empty.
-pub(crate) struct ReadKeyspace(Option<ReadTable>);
+pub(crate) struct ReadKeyspace(Option<Contained<ReadTable>>);
 
 impl ReadKeyspace {
     pub(crate) fn open(txn: Option<&ReadTransaction>, keyspace: &'static str) -> Result<Self, Problem> {
         let Some(txn) = txn else { return Ok(Self(None)) };
         match txn.open_table(definition(keyspace)) {
-            Ok(table) => Ok(Self(Some(table))),
+            Ok(table) => Ok(Self(Some(Contained::new(table)))),
             Err(TableError::TableDoesNotExist(_)) => Ok(Self(None)),
             Err(error) => Err(problem::table(error)),
         }
@@ -49,7 +50,7 @@ impl ReadKeyspace {
         mut visit: impl FnMut(&str, &[u8]) -> Result<bool, Problem>,
     ) -> Result<(), Problem> {
         let Some(table) = &self.0 else { return Ok(()) };
-        let mut range = range(table, prefix)?;
+        let mut range = Contained::new(range(&**table, prefix)?);
         loop {
             let next = if reverse { range.next_back() } else { range.next() };
             let Some(entry) = next else { return Ok(()) };
@@ -58,6 +59,27 @@ impl ReadKeyspace {
                 return Ok(());
             }
         }
+    }
+}
+
+impl ReadKeyspace {
+    /// Calls `visit` with each key and value after `cursor`, in key order, until it says `false`.
+    pub(crate) fn scan_from(
+        &self,
+        cursor: Option<&str>,
+        mut visit: impl FnMut(&str, &[u8]) -> Result<bool, Problem>,
+    ) -> Result<(), Problem> {
+        use std::ops::Bound;
+        let Some(table) = &self.0 else { return Ok(()) };
+        let low = cursor.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut range = Contained::new(table.range::<&str>((low, Bound::Unbounded)).map_err(problem::storage)?);
+        for entry in range.by_ref() {
+            let (key, value) = entry.map_err(problem::storage)?;
+            if !visit(key.value(), value.value())? {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -73,11 +95,12 @@ fn range<'a, T: ReadableTable<&'static str, &'static [u8]>>(
 }
 
 /// Typed access to one keyspace of a write transaction.
-pub(crate) struct WriteKeyspace<'txn>(WriteTable<'txn>);
+pub(crate) struct WriteKeyspace<'txn>(Contained<WriteTable<'txn>>);
 
 impl<'txn> WriteKeyspace<'txn> {
     pub(crate) fn open(txn: &'txn WriteTransaction, keyspace: &'static str) -> Result<Self, Problem> {
-        txn.open_table(definition(keyspace)).map(Self).map_err(problem::table)
+        let table = txn.open_table(definition(keyspace)).map_err(problem::table)?;
+        Ok(Self(Contained::new(table)))
     }
 
     pub(crate) fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Problem> {
@@ -112,7 +135,7 @@ impl<'txn> WriteKeyspace<'txn> {
 
     /// The last key that starts with `prefix`.
     pub(crate) fn last_key(&self, prefix: &str) -> Result<Option<String>, Problem> {
-        match range(&self.0, prefix)?.next_back() {
+        match Contained::new(range(&*self.0, prefix)?).next_back() {
             Some(entry) => Ok(Some(entry.map_err(problem::storage)?.0.value().to_owned())),
             None => Ok(None),
         }
@@ -120,9 +143,12 @@ impl<'txn> WriteKeyspace<'txn> {
 
     /// Every key that starts with `prefix`.
     pub(crate) fn keys(&self, prefix: &str) -> Result<Vec<String>, Problem> {
-        range(&self.0, prefix)?
-            .map(|entry| Ok(entry.map_err(problem::storage)?.0.value().to_owned()))
-            .collect()
+        let mut range = Contained::new(range(&*self.0, prefix)?);
+        let mut keys = Vec::new();
+        for entry in range.by_ref() {
+            keys.push(entry.map_err(problem::storage)?.0.value().to_owned());
+        }
+        Ok(keys)
     }
 
     /// Removes everything that starts with `prefix`.

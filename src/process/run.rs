@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::unix::pipe::Receiver;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::child::{Child, ExitStatus};
 use super::environment::Environment;
@@ -22,6 +22,15 @@ use crate::cancel::CancelToken;
 
 /// How long the pipe of a killed command is read on where it is urgent.
 const URGENT_DRAIN: Duration = Duration::from_millis(50);
+
+/// Pauses between looks at what a command left running: 31 ms together, and none where it left nothing.
+const SETTLE: [Duration; 5] = [
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(16),
+];
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -168,11 +177,11 @@ impl<W: FnMut(OutputDelta)> Running<W> {
             if !self.pump.ended {
                 drop(timeout(limits.pipe_grace, self.pump.read_all()).await);
             }
-            self.child.survivors()
+            settled(&self.child).await
         } else {
             // Read on meanwhile: what is told to go may write its last words, and must not block on a full pipe.
             let pump = &mut self.pump;
-            let killed = kill_tree(&mut self.child, limits.kill_grace, cancel.urgent());
+            let killed = kill_tree(&mut self.child, within(limits.kill_grace, cancel, Duration::ZERO));
             tokio::pin!(killed);
             let survivors = tokio::select! {
                 biased;
@@ -181,8 +190,8 @@ impl<W: FnMut(OutputDelta)> Running<W> {
             };
             if !self.pump.ended {
                 tokio::select! {
-                    read = timeout(limits.drain, self.pump.read_all()) => drop(read),
-                    () = hurried(cancel, URGENT_DRAIN) => {}
+                    () = self.pump.read_all() => {}
+                    () = within(limits.drain, cancel, URGENT_DRAIN) => {}
                 }
             }
             survivors
@@ -204,10 +213,29 @@ impl<W: FnMut(OutputDelta)> Running<W> {
     }
 }
 
-/// Completes `time` after there is no time left to end well.
-async fn hurried(cancel: &CancelToken, time: Duration) {
-    cancel.urgent().await;
-    tokio::time::sleep(time).await;
+/// Completes after `time`, or `urgent` after there is no time left to end well.
+async fn within(time: Duration, cancel: &CancelToken, urgent: Duration) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = async {
+            cancel.urgent().await;
+            sleep(urgent).await;
+        } => {}
+    }
+}
+
+/// What a child that ended by itself leaves running. One that only just let go of the pipe is on its way out, and gets a
+/// moment to be gone.
+async fn settled(child: &Child) -> Vec<Survivor> {
+    let mut survivors = child.survivors();
+    for pause in SETTLE {
+        if survivors.is_empty() {
+            break;
+        }
+        sleep(pause).await;
+        survivors = child.survivors();
+    }
+    survivors
 }
 
 /// Completes when the process has exited and, if that is at once, the pipe has come to an end too.

@@ -116,7 +116,7 @@ impl Family {
     /// Ends all of it: TERM, up to `grace` for them to go, then KILL. Returns as soon as none is left, with what could
     /// not be killed.
     pub async fn kill(&self, grace: Duration) -> Vec<Survivor> {
-        kill(self, None, grace, std::future::pending()).await
+        kill(self, None, sleep(grace)).await
     }
 }
 
@@ -151,20 +151,14 @@ fn take(
     }
 }
 
-/// Ends `child` and its family as [`Family::kill`] does, but waits only until `urgent` completes for them to go by
-/// themselves. `child` has ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
-pub async fn kill_tree(child: &mut Child, grace: Duration, urgent: impl Future<Output = ()>) -> Vec<Survivor> {
+/// Ends `child` and its family as [`Family::kill`] does; `grace` completes when they have had their time. `child` has
+/// ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
+pub async fn kill_tree(child: &mut Child, grace: impl Future<Output = ()>) -> Vec<Survivor> {
     let family = child.family();
-    kill(&family, Some(child), grace, urgent).await
+    kill(&family, Some(child), grace).await
 }
 
-async fn kill(
-    family: &Family,
-    mut child: Option<&mut Child>,
-    grace: Duration,
-    urgent: impl Future<Output = ()>,
-) -> Vec<Survivor> {
-    let deadline = Instant::now() + grace;
+async fn kill(family: &Family, mut child: Option<&mut Child>, grace: impl Future<Output = ()>) -> Vec<Survivor> {
     let mut members = family.members();
     // Once each: a second TERM makes some programs give up cleaning. What was stopped takes its TERM only when it
     // goes on.
@@ -176,7 +170,7 @@ async fn kill(
             member.signal(signal);
         }
     }
-    let asked = timeout_at(deadline, async {
+    let asked = async {
         exited(&mut child).await;
         loop {
             wait_for_all(&members).await;
@@ -189,14 +183,11 @@ async fn kill(
                 member.signal(Signal::TERM);
             }
         }
-    });
-    let ended_by_itself = tokio::select! {
-        biased;
-        ended = asked => ended.is_ok(),
-        () = urgent => false,
     };
-    if ended_by_itself {
-        return Vec::new();
+    tokio::select! {
+        biased;
+        () = asked => return Vec::new(),
+        () = grace => {}
     }
     for _ in 0..KILL_ROUNDS {
         let members = family.members();

@@ -24,15 +24,22 @@ use crate::role::Role;
 use crate::runtime::bus::EventBus;
 use crate::runtime::context::ExecutionContext;
 use crate::runtime::conversations::{self, OpenedConversation};
+use crate::runtime::dialog::Dialog;
 use crate::runtime::ids;
 use crate::runtime::lifecycle::{Lifecycle, SessionStatus};
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope::{TurnScope, project};
-use crate::runtime::services::Services;
+use crate::runtime::screen::Screen;
+use crate::runtime::services::{CurrentServices, ServiceHandles, Services};
+use crate::runtime::setup::{Choice, no_server_notice};
 use crate::runtime::steering::Steering;
 use crate::runtime::turns::{self, Conversation, PROMPT_STATE, TurnJob};
 use crate::runtime::usage::UsageTracker;
+use crate::runtime::views::Views;
 use crate::tool::ToolState;
+use crate::ui::pager::{Document, Pager};
+
+mod dialogs;
 
 /// What reaches the actor.
 pub(super) enum Message {
@@ -65,14 +72,23 @@ pub(super) enum Message {
         conversation: Box<Conversation>,
         stop_reason: StopReason,
     },
+    /// `/setup` came to its end.
+    SetupEnded(Result<Choice, AgentError>),
 }
 
 /// The actor.
 pub(super) struct Actor {
     session_id: Arc<str>,
     services: Arc<Services>,
+    /// Where the session finds the services, for when they are replaced.
+    current_services: CurrentServices,
+    handles: ServiceHandles,
     bus: EventBus,
     status: Arc<Mutex<Status>>,
+    screen: Option<Screen>,
+    views: Views,
+    /// The questions a command is asking.
+    dialog: Option<Dialog>,
     inbox: mpsc::UnboundedSender<Message>,
     lifecycle: Lifecycle,
     role: Role,
@@ -84,6 +100,8 @@ pub(super) struct Actor {
     steering: Steering,
     tool_state: Arc<ToolState>,
     memories: Vec<ProjectMemory>,
+    shell: bool,
+    told_of_demo: bool,
     remember: bool,
     closing: bool,
     /// Lines handed over so far, and how many of them were told to be worked off.
@@ -99,13 +117,14 @@ impl Actor {
     pub(super) fn new(
         hello: Hello,
         options: SessionOptions,
-        services: Arc<Services>,
+        current_services: CurrentServices,
         role: Role,
         opened: OpenedConversation,
         memories: Vec<ProjectMemory>,
         env: Environment,
         bus: EventBus,
         status: Arc<Mutex<Status>>,
+        screen: Option<Screen>,
         inbox: mpsc::UnboundedSender<Message>,
     ) -> Self {
         let mut lifecycle = Lifecycle::default();
@@ -113,9 +132,14 @@ impl Actor {
         let _ = lifecycle.start();
         Self {
             session_id: ids::session().into(),
-            services,
+            services: current_services.get(),
+            current_services,
+            handles: options.handles,
             bus,
             status,
+            screen,
+            views: Views::new(hello.term.rows),
+            dialog: None,
             inbox,
             lifecycle,
             role,
@@ -126,6 +150,8 @@ impl Actor {
             steering: Steering::default(),
             tool_state: Arc::new(ToolState::default()),
             memories,
+            shell: options.shell,
+            told_of_demo: false,
             remember: options.shell && !options.ephemeral,
             closing: false,
             inputs: 0,
@@ -159,7 +185,7 @@ impl Actor {
 
     /// Tells, once, that nothing is left to do for the lines handed over.
     fn settle(&mut self) {
-        if self.settled < self.inputs && self.lifecycle.current_turn().is_none() {
+        if self.settled < self.inputs && self.lifecycle.current_turn().is_none() && self.dialog.is_none() {
             self.settled = self.inputs;
             self.bus.emit(EventKind::InputSettled {
                 inputs: self.inputs,
@@ -172,22 +198,44 @@ impl Actor {
         match message {
             Message::Submit { submit, command } => self.submit(submit, command),
             Message::Cancel { scope, reason } => self.cancel(scope, &reason),
-            Message::Answer { question_id, value } => {
-                tracing::debug!(%question_id, is_text = value.is_string(), "an answer to no question");
-                self.tell(
+            Message::Answer { question_id, value } => match &self.dialog {
+                Some(dialog) => dialog.answer(question_id, value),
+                None => self.tell(
                     NoticeLevel::Warn,
                     format!("there is no question `{question_id}` to answer"),
                     None,
-                );
+                ),
+            },
+            Message::Resize { cols, rows } => {
+                if let Some(screen) = &self.screen {
+                    screen.resize(cols, rows);
+                    self.views.redraw(Some(rows), screen, &self.bus);
+                }
             }
-            Message::Resize { cols, rows } => tracing::debug!(cols, rows, "the terminal changed its size"),
-            Message::Theme(theme) => tracing::debug!(?theme, "the client changed its colours"),
+            Message::Theme(theme) => {
+                let problems = self
+                    .screen
+                    .as_ref()
+                    .map(|screen| screen.set_theme(&theme))
+                    .unwrap_or_default();
+                problems
+                    .into_iter()
+                    .for_each(|problem| self.tell(NoticeLevel::Warn, problem, None));
+                if let Some(screen) = &self.screen {
+                    self.views.redraw(None, screen, &self.bus);
+                }
+            }
             Message::ViewKey { view_id, key } => {
-                tracing::debug!(%view_id, %key, "a key for no view");
-                self.tell(NoticeLevel::Warn, format!("there is no open view `{view_id}`"), None);
+                if let Err(error) = self.views.key(&view_id, &key, self.screen.as_ref(), &self.bus) {
+                    self.tell(NoticeLevel::Warn, error.message, None);
+                }
             }
+            Message::SetupEnded(outcome) => self.setup_ended(outcome),
             Message::Close { reason } => {
                 self.closing = true;
+                if let Some(dialog) = self.dialog.take() {
+                    dialog.cancel.cancel();
+                }
                 self.lifecycle.stop(&reason);
             }
             Message::TurnEnded {
@@ -224,7 +272,9 @@ impl Actor {
         if submit.line.trim().is_empty() {
             return;
         }
-        if self.lifecycle.current_turn().is_some() {
+        if self.dialog.is_some() {
+            self.refuse_during_dialog(submit.line);
+        } else if self.lifecycle.current_turn().is_some() {
             self.steer(submit.line);
         } else if let Err(error) = self.start_turn(submit.line) {
             self.tell_error(error);
@@ -245,21 +295,10 @@ impl Actor {
             }
             (command.run)(call, self)
         });
-        let command = call.name.to_owned();
-        self.bus.emit(match output {
-            Ok(output) => EventKind::CommandOutput {
-                command,
-                text: output.text,
-                ok: true,
-                value: output.value,
-            },
-            Err(error) => EventKind::CommandOutput {
-                command,
-                text: error.to_string(),
-                ok: false,
-                value: None,
-            },
-        });
+        // A command that asks the user answers at the end of that.
+        if self.dialog.is_none() || output.is_err() {
+            self.emit_output(call.name, output);
+        }
     }
 
     fn steer(&mut self, line: String) {
@@ -288,7 +327,7 @@ impl Actor {
             ));
         };
         let job = self.turn_job(&mut conversation, line);
-        let job = match job {
+        let (job, tell_of_demo) = match job {
             Ok(job) => job,
             Err(error) => {
                 self.conversation = Some(conversation);
@@ -296,7 +335,12 @@ impl Actor {
             }
         };
         let inbox = self.inbox.clone();
+        let bus = self.bus.clone();
         tokio::spawn(async move {
+            if tell_of_demo {
+                let (text, hint) = no_server_notice(&job.turn.cancel).await;
+                bus.notice(NoticeLevel::Info, text, hint);
+            }
             let stop_reason = turns::run(job, &mut conversation).await;
             // Where the actor is gone, nobody needs the conversation any more.
             let _ = inbox.send(Message::TurnEnded {
@@ -307,13 +351,13 @@ impl Actor {
         Ok(())
     }
 
-    fn turn_job(&mut self, conversation: &mut Conversation, line: String) -> Result<TurnJob, AgentError> {
+    /// What the next turn needs; and whether the user has to hear first that the embedded model answers.
+    fn turn_job(&mut self, conversation: &mut Conversation, line: String) -> Result<(TurnJob, bool), AgentError> {
         let scope = TurnScope {
             project: project(&self.cwd),
             env: self.env.clone(),
         };
-        let selection = self.services.model.select(self.role, self.model_override.as_deref());
-        let provider = self.services.model.provider(&selection.model)?;
+        let (selection, provider, tell_of_demo) = self.model_of_turn()?;
         let memories: Vec<_> = self
             .memories
             .iter()
@@ -345,7 +389,7 @@ impl Actor {
             status.label = self.role.spec().label.to_owned();
         });
         let input = with_note(note.as_deref(), &line);
-        Ok(TurnJob {
+        let job = TurnJob {
             context: ExecutionContext {
                 session_id: Arc::clone(&self.session_id),
                 active_role: self.role,
@@ -363,10 +407,14 @@ impl Actor {
             steering: self.steering.clone(),
             tool_state: Arc::clone(&self.tool_state),
             remember: self.remember,
-        })
+        };
+        Ok((job, tell_of_demo))
     }
 
     fn cancel(&mut self, _scope: CancelScope, reason: &str) {
+        if let Some(dialog) = &self.dialog {
+            dialog.cancel.cancel();
+        }
         let Some(turn) = self.lifecycle.current_turn() else {
             return;
         };
@@ -441,6 +489,24 @@ impl CommandHost for Actor {
             .iter()
             .map(|(role, usage)| (role.name().to_owned(), usage.clone()));
         (tracker.parent().clone(), children.collect())
+    }
+
+    fn show_conversation(&mut self) -> Result<(), AgentError> {
+        let Some(conversation) = &self.conversation else {
+            return Err(AgentError::new(ErrorKind::Policy, "turn_active", "a turn is running").from_origin("runtime"));
+        };
+        let messages = conversation.transcript.messages().to_vec();
+        let document = Document::Conversation(messages, self.role.name().to_owned());
+        let title = match conversation.record.title.as_str() {
+            "" => "Conversation",
+            title => title,
+        };
+        let pager = Pager::new(title, document);
+        self.views.open(Box::new(pager), self.screen.as_ref(), &self.bus)
+    }
+
+    fn start_setup(&mut self) -> Result<(), AgentError> {
+        self.begin_setup()
     }
 
     fn quit(&mut self) {

@@ -4,7 +4,7 @@
 //! the caller brings ([`ServiceHandles`]): tests and delegated children do.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::config::Config;
 use crate::error::{AgentError, ErrorKind};
@@ -122,6 +122,29 @@ pub struct Services {
     pub prompt: Arc<dyn PromptService>,
     /// Commands.
     pub command: Arc<crate::command::Registry>,
+}
+
+/// The services in force: replaced as a whole when the configuration changes. Clones are the same.
+#[derive(Clone)]
+pub struct CurrentServices(Arc<RwLock<Arc<Services>>>);
+
+impl CurrentServices {
+    /// Begins with these.
+    #[must_use]
+    pub fn new(services: Arc<Services>) -> Self {
+        Self(Arc::new(RwLock::new(services)))
+    }
+
+    /// Those of now. A turn keeps the ones it began with.
+    #[must_use]
+    pub fn get(&self) -> Arc<Services> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts others in their place.
+    pub fn replace(&self, services: Arc<Services>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = services;
+    }
 }
 
 /// Composes the services over a configuration and a store; handles win.

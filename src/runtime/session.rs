@@ -10,11 +10,12 @@ use tokio::sync::mpsc;
 
 use crate::config::{self, Config, Paths};
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::DEMO_MODEL;
 use crate::persistence::{ProjectMemory, Store, StoreError, StoreOptions};
 use crate::process::Environment;
 use crate::protocol::{
     CancelScope, Candidate, Event, EventKind, EventQueue, Hello, NoticeLevel, Op, PROTOCOL_VERSION, SessionState,
-    Status, Submit, Welcome,
+    Status, Submit, Theme, Welcome,
 };
 use crate::role::Role;
 use crate::runtime::actor::{Actor, Message};
@@ -23,7 +24,8 @@ use crate::runtime::complete;
 use crate::runtime::executor;
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope;
-use crate::runtime::services::{self, Services};
+use crate::runtime::screen::Screen;
+use crate::runtime::services::{self, CurrentServices, Services};
 
 /// What this core can do beyond the first version of the contract.
 const CAPABILITIES: [&str; 2] = ["steering", "llm_text_was_thinking"];
@@ -33,7 +35,8 @@ pub struct Session {
     queue: Arc<EventQueue>,
     status: Arc<Mutex<Status>>,
     messages: mpsc::UnboundedSender<Message>,
-    services: Arc<Services>,
+    services: CurrentServices,
+    screen: Option<Screen>,
     closed: AtomicBool,
 }
 
@@ -69,33 +72,41 @@ impl Session {
         } else {
             disk
         };
-        let services = Arc::new(services::compose(
+        let current_services = CurrentServices::new(Arc::new(services::compose(
             config,
             store,
             &env,
             &paths.state_dir(),
             options.handles.clone(),
-        ));
+        )));
+        let services = current_services.get();
         let role = start_role(&services, options.role.as_deref())?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
-        let status = Arc::new(Mutex::new(first_status(
-            &services,
-            role,
-            &opened.record.id,
-            options.model.as_deref(),
-        )));
+        let status = Arc::new(Mutex::new(first_status(&services, role, &opened.record.id, &options)));
         follow_state(&bus, &status);
+        let screen = if hello.render {
+            let theme = Theme {
+                palette: hello.palette.clone(),
+                styles: None,
+            };
+            let screen = Screen::new(services.ui.renderer(&hello.term, &env, &theme)?, &queue);
+            screen.follow(&bus);
+            Some(screen)
+        } else {
+            None
+        };
         let (messages, inbox) = mpsc::unbounded_channel();
         let actor = Actor::new(
             hello,
             options,
-            Arc::clone(&services),
+            current_services.clone(),
             role,
             opened,
             memories,
             env,
             bus,
             Arc::clone(&status),
+            screen.clone(),
             messages.clone(),
         );
         executor::runtime()?.spawn(actor.run(inbox, Arc::clone(&queue)));
@@ -109,17 +120,18 @@ impl Session {
                 queue,
                 status,
                 messages,
-                services,
+                services: current_services,
+                screen,
                 closed: AtomicBool::new(false),
             },
             welcome,
         ))
     }
 
-    /// The services, for callers that ask them directly.
+    /// The services of now, for callers that ask them directly.
     #[must_use]
-    pub fn services(&self) -> &Arc<Services> {
-        &self.services
+    pub fn services(&self) -> Arc<Services> {
+        self.services.get()
     }
 
     fn send(&self, message: Message) -> Result<(), AgentError> {
@@ -142,7 +154,7 @@ impl Session {
     /// As [`Session::submit`]; and `schema` where no server is configured.
     pub fn submit_prompt(&self, submit: Submit) -> Result<(), AgentError> {
         let model = self.status().model;
-        self.services.model.provider(&model)?;
+        self.services.get().model.provider(&model)?;
         self.send(Message::Submit { submit, command: false })
     }
 
@@ -166,19 +178,32 @@ impl Session {
     /// Candidates for the line being typed.
     #[must_use]
     pub fn complete(&self, line: &str, cursor: usize) -> Vec<Candidate> {
-        complete::candidates(&self.services, line, cursor)
+        complete::candidates(&self.services.get(), line, cursor)
     }
 
     /// What the prompt line needs.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(screen) = &self.screen {
+            status.prompt = screen.prompt(&status);
+        }
+        status
     }
 
-    /// Takes the events that wait; where none does, waits up to `timeout`.
+    /// Takes the events that wait; where none does, waits up to `timeout`, or, while something moves on the client's
+    /// screen, for the next frame.
     #[must_use]
     pub fn poll(&self, timeout: Duration) -> Vec<Event> {
-        self.queue.poll(timeout)
+        let Some(screen) = &self.screen else {
+            return self.queue.poll(timeout);
+        };
+        let events = self.queue.poll(screen.patience(timeout));
+        if !events.is_empty() {
+            return events;
+        }
+        screen.tick();
+        self.queue.poll(Duration::ZERO)
     }
 
     /// Calls `waker` whenever events begin to wait.
@@ -284,13 +309,18 @@ fn start_role(services: &Services, asked: Option<&str>) -> Result<Role, AgentErr
     Ok(spec.role)
 }
 
-fn first_status(services: &Services, role: Role, conversation_id: &str, model: Option<&str>) -> Status {
+fn first_status(services: &Services, role: Role, conversation_id: &str, options: &SessionOptions) -> Status {
+    let no_server = services.config.opt_str("llm_config.api_url").is_none() && options.handles.model.is_none();
+    let model = match &options.model {
+        None if no_server && options.shell => DEMO_MODEL.to_owned(),
+        model => services.model.select(role, model.as_deref()).model,
+    };
     Status {
         prompt: String::new(),
         state: SessionState::Idle,
         role: role.name().to_owned(),
         label: role.spec().label.to_owned(),
-        model: services.model.select(role, model).model,
+        model,
         conversation_id: conversation_id.to_owned(),
         queued: 0,
         usage: Default::default(),
@@ -301,7 +331,11 @@ fn first_status(services: &Services, role: Role, conversation_id: &str, model: O
 
 /// The key combinations the user chose.
 fn keys(config: &Config) -> BTreeMap<String, String> {
-    let chosen = config.table("keys").into_iter().flatten();
+    let chosen = config
+        .value_at(&["keys"])
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     chosen
         .filter_map(|(name, combo)| Some((name.clone(), combo.as_str()?.to_owned())))
         .collect()

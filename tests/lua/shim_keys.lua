@@ -1,11 +1,9 @@
 -- Key combinations, views and completion: the mode against a fake core in the strict stand-in.
 
 local check = require("check")
-local fake_core = require("fake_core")
 local lab = require("lab")
 
 local test, equal, ok, contains = check.test, check.equal, check.ok, check.contains
-local render = fake_core.render
 
 local clean = function(host)
 	equal(host.violations, {}, "breaches of the host's rules")
@@ -65,12 +63,9 @@ end)
 test("a combination that only prints leaves its text above the input line", function()
 	local shell, core, host = lab.new()
 	shell:activate()
-	core.on_line = function(line)
-		equal(line, "/inspect")
-		return { render("The inspector is not there yet.\n") }
-	end
 	ok(shell:combo("ALT+i"))
-	contains(host.text(), "\nThe inspector is not there yet.\n")
+	contains(host.text(), "\nThe inspector is not there yet. /pager shows the conversation.\n")
+	equal(core.submits, {})
 	equal(shell.input.position, { 7, 1 })
 	clean(host)
 end)

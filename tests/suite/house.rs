@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("turn", &["llm", "tool", "conversation", "prompt"]),
     ("dispatch", &["turn", "role"]),
     ("command", &["role", "prompt"]),
-    ("completion", &["command"]),
+    ("completion", &["command", "config"]),
     (
         "runtime",
         &[

@@ -134,9 +134,11 @@ impl Kind {
         match self {
             Self::Text | Self::Model | Self::Profile | Self::Variable => json!({"type": "string", "minLength": 1}),
             Self::Choice(choices) => json!({"enum": choices}),
-            Self::RelativePath => {
-                json!({"type": "string", "pattern": r"^(?!/)(?!\\)(?![A-Za-z]:)(?!(.*[/\\])?\.\.([/\\]|$))[^\u0000]+$"})
-            }
+            Self::RelativePath => json!({
+                "type": "string",
+                "minLength": 1,
+                "not": {"pattern": r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)|\u0000"},
+            }),
             Self::Url => {
                 json!({"type": "string", "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s\u0000-\u001f\u007f][^\s\u0000-\u001f\u007f]*$"})
             }

@@ -9,6 +9,7 @@ mod highlight;
 mod prompt;
 
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyModifiers};
@@ -151,8 +152,13 @@ impl Editor {
     }
 }
 
-fn open_history(path: &Path) -> reedline::Result<FileBackedHistory> {
-    FileBackedHistory::with_file(HISTORY_LINES, path.to_owned())
+fn open_history(path: &Path) -> Result<FileBackedHistory, String> {
+    if let Some(directory) = path.parent() {
+        // What somebody typed is nobody else's business.
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(|error| error.to_string())?;
+    }
+    FileBackedHistory::with_file(HISTORY_LINES, path.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Whether the terminal is one of those known to report keys in the enhanced way. Asking one that does not answer would

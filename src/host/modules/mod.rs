@@ -16,14 +16,14 @@ use crate::host::surroundings::Surroundings;
 /// Where Lua has no memory left.
 pub(super) fn install(lua: &Lua, surroundings: &Surroundings) -> mlua::Result<()> {
     let handles = ps::Handles::default();
-    let modules: [(&str, Table); 6] = [
+    let modules: [(&str, Table); 7] = [
         ("term", term::module(lua)?),
         ("std", std_module::std(lua, surroundings)?),
         ("std.core", std_module::core(lua)?),
         ("std.ps", ps::module(lua, &handles, surroundings)?),
         ("socket", ps::socket(lua, &handles)?),
         ("cjson.safe", json::module(lua)?),
-        //("agent_smith.core", crate::bridge::native::module(lua)?),
+        ("agent_smith.core", crate::bridge::native::module(lua)?),
     ];
     let loaded: Table = lua.globals().get::<Table>("package")?.get("loaded")?;
     for (name, module) in modules {

@@ -1,7 +1,7 @@
 -- What may happen to a core inside, or beside, somebody else's Lua process. `plan.hazard` names which; each prints one
 -- JSON line of what it saw, and the Rust side says whether that is right.
 
-package.path = "tests/lua/?.lua;" .. package.path
+package.path = "tests/lua/bridge/?.lua;" .. package.path
 local script = require("session")
 local ffi = require("ffi")
 local host = require("ffi_std") -- also declares the system calls used here
@@ -132,6 +132,11 @@ hazards.stopped_sidecar = function()
 	local seen = { submit = outcome(session:submit({ line = ("x"):rep(4000000) })) }
 	seen.took = now() - began
 	script.say(seen)
+end
+
+-- There is nothing that could be a sidecar.
+hazards.no_session = function()
+	script.say(outcome(script.open(plan)))
 end
 
 -- What a caller may get wrong. Both carriers have to answer the same.

@@ -1,6 +1,6 @@
 -- Plays a scripted scenario through one carrier and prints, a JSON line each: what the ops answered, and every event.
 
-package.path = "tests/lua/?.lua;" .. package.path
+package.path = "tests/lua/bridge/?.lua;" .. package.path
 local script = require("session")
 local plan = script.plan
 

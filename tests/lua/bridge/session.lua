@@ -2,9 +2,9 @@
 --
 -- The plan is a JSON file: {carrier, library, command, hello, ...}. Called as `luajit SCRIPT PLAN` from the package's root.
 
-package.path = "lua/?.lua;tests/lua/?.lua;" .. package.path
+package.path = "lua/?.lua;tests/lua/bridge/?.lua;" .. package.path
 
-local json = require("cjson")
+local json = require("json")
 
 local read_plan = function(path)
 	local file = assert(io.open(path))
