@@ -14,7 +14,7 @@ use crate::ui::element::{Element, role_element};
 use crate::ui::line::{Line, Span};
 use crate::ui::lines::{self, Call, Page, role_name};
 use crate::ui::markdown::MarkdownStream;
-use crate::ui::term::{Abilities, Var};
+use crate::ui::term::{self, Abilities, Var};
 use crate::ui::theme::{Theme, ThemeProblem, ThemeSource};
 
 /// Milliseconds between two frames of an animation.
@@ -108,15 +108,16 @@ impl Renderer {
         }
     }
 
-    /// A renderer for the terminal a client describes, with the built-in theme and the client's colours.
+    /// A renderer for the terminal a client describes, with the built-in theme and the client's colours. `var` looks into
+    /// the client's environment.
     ///
     /// # Errors
     /// Where the built-in theme cannot be read, which a test rules out.
-    pub fn for_client(term: &TermInfo, var: Var<'_>, theme: &protocol::Theme) -> Result<Self, ThemeProblem> {
-        let mut source = ThemeSource::built_in("dark")?;
+    pub fn for_client(info: &TermInfo, var: Var<'_>, theme: &protocol::Theme) -> Result<Self, ThemeProblem> {
+        let mut source = ThemeSource::built_in(if term::is_light(var) { "light" } else { "dark" })?;
         // What cannot be used of a client's theme is left out; the client hears of it from `set_theme`.
         let _ = source.overlay(theme);
-        Ok(Self::new(Abilities::of(term, var), source))
+        Ok(Self::new(Abilities::of(info, var), source))
     }
 
     /// The terminal's theme, for prompt lines and views.
@@ -481,3 +482,6 @@ impl Renderer {
         Some(RenderChunk { ansi, transient: true })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,6 +117,14 @@ fn locale_is_utf8(var: Var<'_>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8") || (cfg!(target_os = "macos") && locale.is_empty())
 }
 
+/// Whether the terminal says that its background is light: `COLORFGBG` ends in the background's index.
+#[must_use]
+pub fn is_light(var: Var<'_>) -> bool {
+    let colors = var("COLORFGBG").unwrap_or_default();
+    let background = colors.rsplit(';').next().and_then(|index| index.parse::<u8>().ok());
+    matches!(background, Some(7 | 9..=15))
+}
+
 fn is_multiplexed(var: Var<'_>, term: &str) -> bool {
     is_set(var, "TMUX") || is_set(var, "STY") || term.starts_with("screen") || term.starts_with("tmux")
 }
@@ -257,6 +265,19 @@ mod tests {
         assert!(!info(&inside).graphics && !follows_links(&look_up(&inside)));
         assert!(follows_links(&look_up(&[("VTE_VERSION", "7003")])));
         assert!(!follows_links(&look_up(&[("TERM", "xterm-256color")])));
+    }
+
+    #[test]
+    fn a_light_background_is_told_by_its_index() {
+        for (value, light) in [
+            ("0;15", true),
+            ("0;default;7", true),
+            ("15;0", false),
+            ("", false),
+            ("x;y", false),
+        ] {
+            assert_eq!(is_light(&look_up(&[("COLORFGBG", value)])), light, "{value:?}");
+        }
     }
 
     #[test]

@@ -3,14 +3,17 @@
 use std::num::NonZeroU16;
 
 use agent_smith_core::error::{AgentError, ErrorKind};
-use agent_smith_core::message::Usage;
+use agent_smith_core::message::{Message, Usage};
 use agent_smith_core::protocol::{
-    CallOutcome, Event, EventKind, MutationState, NoticeLevel, RequestFinish, StopReason, TermInfo, Theme, ToolFinish,
-    TurnEnd,
+    CallOutcome, Event, EventKind, MutationState, NoticeLevel, RequestFinish, SessionState, StopReason, TermInfo,
+    Theme, ToolFinish, TurnEnd,
 };
 use agent_smith_core::role::ROLES;
 use agent_smith_core::ui::lines::role_name;
+use agent_smith_core::ui::pager::{Document, Pager};
+use agent_smith_core::ui::prompt_line::{Prompt, prompt_ansi};
 use agent_smith_core::ui::render::{RenderChunk, Renderer, erase};
+use agent_smith_core::ui::view::{View, ViewAction};
 use serde_json::json;
 
 /// A client with a terminal: it erases the transient piece before it writes anything else, and nothing more.
@@ -522,4 +525,58 @@ fn frames_are_few_and_an_idle_session_has_none() {
     let idle = screen.chunks;
     screen.wait(10_000);
     assert_eq!(screen.chunks, idle);
+}
+
+/// Draws a view's frame as a client does: row by row, each from its start.
+fn draw(parser: &mut vt100::Parser, rows: &[String]) {
+    for (row, text) in rows.iter().enumerate() {
+        parser.process(format!("\x1b[{};1H\x1b[0m{text}\x1b[0m\x1b[K", row + 1).as_bytes());
+    }
+}
+
+#[test]
+fn the_pager_fills_the_screen_it_is_given_and_marks_what_was_found() {
+    let screen = Screen::new(40, 10, 256, &[]);
+    let (theme, page) = (screen.renderer.theme().clone(), *screen.renderer.page());
+    let messages = vec![
+        Message::user("Where is it?"),
+        Message::assistant("It is in **main.rs**, as *main.rs* says:\n\n```rust\nfn main() {}\n```"),
+    ];
+    let document = Document::Conversation(messages, "direct".to_owned());
+    let mut pager = Pager::new("conversation", document);
+    let mut parser = screen.parser;
+    draw(&mut parser, &pager.frame(10, &page, &theme).rows);
+    insta::assert_snapshot!(parser.screen().contents(), @"");
+    for key in ["g", "/", "m", "a", "i", "n", ".", "ENTER", "n"] {
+        assert_eq!(pager.key(key), ViewAction::Redraw, "{key}");
+    }
+    draw(&mut parser, &pager.frame(10, &page, &theme).rows);
+    let cell = |col| parser.screen().cell(4, col).unwrap();
+    assert!(cell(9).bold() && !cell(9).inverse(), "the first match keeps its style");
+    assert_ne!(cell(9).bgcolor(), vt100::Color::Default);
+    assert!(cell(21).inverse() && cell(21).italic(), "the second is the current one");
+    assert!(!cell(28).inverse());
+}
+
+#[test]
+fn the_prompt_line_is_styled_for_its_terminal() {
+    let prompt = Prompt {
+        mode: "agent_smith",
+        state: SessionState::Thinking,
+        role: "direct",
+        model: "qwen3",
+        context_pct: Some(12),
+        usage: &Usage::default(),
+        queued: 0,
+    };
+    let on = |screen: &Screen| prompt_ansi(screen.renderer.page(), screen.renderer.theme(), &prompt);
+    assert_eq!(
+        on(&Screen::new(80, 24, 16, &[])),
+        "\x1b[1;92magent_smith\x1b[0m\x1b[90m \x1b[0m\x1b[1;92mSmith\x1b[0m\x1b[90m \x1b[0m\x1b[96mqwen3\x1b[0m\x1b[90m \x1b[0m\
+         \x1b[90m12%\x1b[0m\x1b[90m \x1b[0m\x1b[35mthinking\x1b[0m\x1b[90m \x1b[0m\x1b[1;92m❯\x1b[0m\x1b[90m \x1b[0m"
+    );
+    assert_eq!(
+        on(&Screen::of(&TermInfo::default(), &[])),
+        "agent_smith Smith qwen3 12% thinking ❯ "
+    );
 }
