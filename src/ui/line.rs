@@ -59,9 +59,12 @@ impl Line {
         Self::new().with(text, style)
     }
 
-    /// Adds a piece.
+    /// Adds a piece. Line breaks and tabs in it become blanks: a line stays one.
     #[must_use]
     pub fn with(mut self, text: &str, style: impl Into<Style>) -> Self {
+        if text.contains(['\n', '\t']) {
+            return self.with(&text.replace(['\n', '\t'], " "), style);
+        }
         if !text.is_empty() {
             self.spans.push(Span::new(text, style));
         }

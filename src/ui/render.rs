@@ -10,7 +10,7 @@
 
 use crate::protocol::{self, Event, EventKind, SessionState, StopReason, TermInfo, ToolFinish, TurnEnd};
 use crate::ui::activity::{Activity, Running};
-use crate::ui::element::{Element, role_element};
+use crate::ui::element::role_element;
 use crate::ui::line::{Line, Span};
 use crate::ui::lines::{self, Call, Page, role_name};
 use crate::ui::markdown::MarkdownStream;
@@ -208,7 +208,7 @@ impl Renderer {
                 self.stream = MarkdownStream::new(self.page.markdown());
                 if std::mem::take(&mut self.text_shown) {
                     self.begin(Surface::Note, out);
-                    out.push(Line::of("So far the model was thinking aloud.", Element::Marker));
+                    out.extend(lines::remark(&self.page, "So far the model was thinking aloud."));
                 }
                 self.activity = Activity::thinking(self.now);
             }
@@ -233,9 +233,9 @@ impl Renderer {
                 self.begin(Surface::Note, out);
                 out.extend(lines::retry(&self.page, *attempt, *max, *delay_ms, error));
                 if std::mem::take(&mut self.text_shown) {
-                    out.push(Line::of(
+                    out.extend(lines::remark(
+                        &self.page,
                         "What the answer had shown so far does not count.",
-                        Element::Marker,
                     ));
                 }
                 self.activity = Activity::Waiting {
@@ -407,7 +407,7 @@ impl Renderer {
         match (&end.error, end.stop_reason) {
             (_, StopReason::Cancelled) => {
                 self.begin(Surface::Note, out);
-                out.push(lines::cancelled());
+                out.push(lines::cancelled(&self.page));
             }
             (Some(error), _) => {
                 self.begin(Surface::Note, out);
@@ -426,7 +426,7 @@ impl Renderer {
     fn begin(&mut self, surface: Surface, out: &mut Vec<Line>) {
         if matches!(surface, Surface::Text | Surface::Tool) && !std::mem::replace(&mut self.labelled, true) {
             self.set_apart(Surface::Label, out);
-            out.push(lines::role_label(&self.role, role_name(&self.role)));
+            out.push(lines::role_label(&self.page, &self.role));
         }
         self.set_apart(surface, out);
         self.last_call = None;

@@ -546,7 +546,18 @@ fn the_pager_fills_the_screen_it_is_given_and_marks_what_was_found() {
     let mut pager = Pager::new("conversation", document);
     let mut parser = screen.parser;
     draw(&mut parser, &pager.frame(10, &page, &theme).rows);
-    insta::assert_snapshot!(parser.screen().contents(), @"");
+    insta::assert_snapshot!(parser.screen().contents(), @"
+    You
+    Where is it?
+
+    Smith
+    It is in main.rs, as main.rs says:
+
+      rust
+      fn main() {}
+
+    conversation · 8/8 100% · q leaves, / s…
+    ");
     for key in ["g", "/", "m", "a", "i", "n", ".", "ENTER", "n"] {
         assert_eq!(pager.key(key), ViewAction::Redraw, "{key}");
     }

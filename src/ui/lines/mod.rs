@@ -90,19 +90,28 @@ impl Page {
             .collect()
     }
 
-    /// Wraps `text` behind `head`, later lines indented to where the text starts.
+    /// Wraps `text` behind `head`, later lines indented to where the text starts; below it where there is no room beside it.
     fn headed(&self, head: Span, text: &str, style: impl Into<Style>) -> Vec<Line> {
-        let mut indent = crate::ui::text::width(&head.text);
+        let indent = crate::ui::text::width(&head.text);
+        let text = [Span::new(text, style)];
         if indent * 2 > self.width {
-            indent = 0;
+            let mut lines = vec![self.fit(Line { spans: vec![head] })];
+            lines.extend(self.wrapped(&text, 0));
+            return lines;
         }
-        let mut lines = self.wrapped(&[Span::new(text, style)], indent);
+        let mut lines = self.wrapped(&text, indent);
         match lines.first_mut() {
-            Some(first) if indent > 0 && !first.spans.is_empty() => first.spans[0] = head,
+            Some(first) if !first.spans.is_empty() && indent > 0 => first.spans[0] = head,
             Some(first) => first.spans.insert(0, head),
             None => lines.push(Line { spans: vec![head] }),
         }
         lines
+    }
+
+    /// A line cut at the page's edge.
+    fn fit(&self, mut line: Line) -> Line {
+        line.truncate(self.width, self.ellipsis());
+        line
     }
 }
 
@@ -118,10 +127,10 @@ pub fn role_name(role: &str) -> &str {
     }
 }
 
-/// Who speaks. `label` is the name shown for `role`.
+/// Who speaks: the label of the role named `role`.
 #[must_use]
-pub fn role_label(role: &str, label: &str) -> Line {
-    Line::of(label, role_element(role))
+pub fn role_label(page: &Page, role: &str) -> Line {
+    page.fit(Line::of(role_name(role), role_element(role)))
 }
 
 /// Something the user should know.
@@ -148,7 +157,7 @@ fn hint_lines(page: &Page, hint: Option<&str>) -> Vec<Line> {
 #[must_use]
 pub fn error(page: &Page, error: &AgentError) -> Vec<Line> {
     if error.is_cancelled() {
-        return vec![cancelled()];
+        return vec![cancelled(page)];
     }
     let mut lines = notice(page, NoticeLevel::Error, &error.message, None);
     if let (ErrorKind::Internal, Some(cause)) = (error.kind, &error.cause) {
@@ -163,8 +172,14 @@ pub fn error(page: &Page, error: &AgentError) -> Vec<Line> {
 
 /// The turn was cancelled.
 #[must_use]
-pub fn cancelled() -> Line {
-    Line::of("cancelled", Element::ToolCancelled)
+pub fn cancelled(page: &Page) -> Line {
+    page.fit(Line::of("cancelled", Element::ToolCancelled))
+}
+
+/// A remark about what was shown.
+#[must_use]
+pub fn remark(page: &Page, text: &str) -> Vec<Line> {
+    page.wrapped(&[Span::new(text, Element::Marker)], 0)
 }
 
 /// A request will be tried again.
@@ -179,7 +194,7 @@ pub fn retry(page: &Page, attempt: u32, max: u32, delay_ms: u64, error: &AgentEr
 pub fn command_result(page: &Page, command: &str, text: &str, ok: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     if !ok {
-        lines.push(Line::of(&format!("/{command}: "), Element::NoticeError).with("failed", Element::NoticeError));
+        lines.push(page.fit(Line::of(&format!("/{command}: failed"), Element::NoticeError)));
     }
     lines.extend(markdown::render(text, page.markdown()));
     lines
@@ -193,9 +208,7 @@ pub fn question(page: &Page, text: &str, choices: &[String], default: Option<&st
         let head = Span::new(&format!("  {}. ", index + 1), Element::Choice);
         let mut choice_lines = page.headed(head, choice, Element::Text);
         if default == Some(choice) {
-            choice_lines.iter_mut().take(1).for_each(|line| {
-                line.spans.push(Span::new(" (default)", Element::Marker));
-            });
+            choice_lines.extend(page.wrapped(&[Span::new("(default)", Element::Marker)], 5));
         }
         lines.extend(choice_lines);
     }
@@ -219,30 +232,25 @@ pub fn queued(page: &Page, text: &str, waiting: usize) -> Line {
 pub fn trimmed(page: &Page, layer: &str, before: u64, after: u64) -> Line {
     let arrow = if page.unicode { "→" } else { "->" };
     let text = format!("context {layer}: {} {arrow} {} tokens", count(before), count(after));
-    Line::of(&text, Element::Marker)
+    page.fit(Line::of(&text, Element::Marker))
 }
 
-/// The summary of a delegated job: who did it, how it ended, in a sentence.
+/// The summary of a delegated job: who did it, how it ended (`ok`, `partial`, `blocked`), in a sentence.
 #[must_use]
-pub fn dispatch_summary(page: &Page, role: &str, label: &str, status: &str, summary: &str) -> Vec<Line> {
+pub fn dispatch_summary(page: &Page, role: &str, status: &str, summary: &str) -> Vec<Line> {
     let element = match status {
         "ok" => Element::ToolOk,
         "partial" => Element::ToolCancelled,
         _ => Element::ToolFailed,
     };
-    let head = Span::new(&format!("{label} "), role_element(role));
-    let mut lines = page.headed(head, &format!("{status}: {summary}"), Element::ToolResult);
-    // The word for how it ended stands out.
-    if let Some(span) = lines.first_mut().and_then(|line| line.spans.get_mut(1)) {
-        let rest = span.text.split_off(status.len().min(span.text.len()));
-        let rest = Span {
-            text: rest,
-            ..span.clone()
-        };
-        span.style = element.into();
-        lines[0].spans.insert(2, rest);
-    }
-    lines
+    let spans = [
+        Span::new(role_name(role), role_element(role)),
+        Span::new(" ", Element::Text),
+        Span::new(status, element),
+        Span::new(": ", Element::ToolResult),
+        Span::new(summary, Element::ToolResult),
+    ];
+    page.wrapped(&spans, 0)
 }
 
 #[cfg(test)]

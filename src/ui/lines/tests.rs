@@ -149,12 +149,11 @@ fn notices_errors_and_questions() {
     lines.extend(dispatch_summary(
         &PAGE,
         "explorer",
-        "Link",
         "partial",
         "Found two of three places.",
     ));
     lines.extend(command_result(&PAGE, "models", "- a\n- b", false));
-    lines.push(role_label("direct", "Smith"));
+    lines.push(role_label(&PAGE, "direct"));
     insta::assert_snapshot!(described(&lines), @"
     <notice.warn>warning: </><notice.text>The configuration has a key that nobody</>
              <notice.text>knows, namely colour.</>
@@ -166,13 +165,14 @@ fn notices_errors_and_questions() {
              <notice.text>3 in 2.0 s.</>
     <question>? </><question>Which model?</>
     <choice>  1. </>small
-    <choice>  2. </>large<marker> (default)</>
+    <choice>  2. </>large
+         <marker>(default)</>
     <question>? </><question>Name?</>
       <marker>default: x</>
     <prompt.queued>queued (2): </><marker>and then</>
     <marker>context elide: 120k → 80k tokens</>
-    <role.link>Link </><tool.cancelled>partial</><tool.result>: Found two of three places.</>
-    <notice.error>/models: </><notice.error>failed</>
+    <role.link>Link</> <tool.cancelled>partial</><tool.result>: Found two of three places.</>
+    <notice.error>/models: failed</>
     <md.list_marker>•</> a
     <md.list_marker>•</> b
     <role.smith>Smith</>
@@ -199,10 +199,33 @@ fn counts_of_a_turn() {
 }
 
 #[test]
-fn a_narrow_page_is_survived() {
-    let narrow = Page { width: 4, ..PAGE };
-    for line in notice(&narrow, NoticeLevel::Warn, "some words", Some("hint")) {
-        assert!(line.width() <= 13, "{line:?}");
-    }
-    let _ = question(&narrow, "Which?", &["a".into()], None);
+fn a_narrow_page_is_kept_to() {
+    let narrow = Page { width: 12, ..PAGE };
+    let mut lines = notice(&narrow, NoticeLevel::Warn, "some words", Some("hint"));
+    lines.extend(question(
+        &narrow,
+        "Which one?",
+        &["a".into(), "something".into()],
+        Some("something"),
+    ));
+    lines.extend(command_result(&narrow, "conversation", "text", false));
+    lines.extend(dispatch_summary(&narrow, "explorer", "blocked", "Nothing to be found."));
+    insta::assert_snapshot!(plain(&lines), @"
+    warning:
+    some words
+      hint
+    ? Which one?
+      1. a
+      2. somethi
+         ng
+         (defaul
+         t)
+    /conversati…
+    text
+    Link
+    blocked:
+    Nothing to
+    be found.
+    ");
+    assert!(lines.iter().all(|line| line.width() <= 12));
 }

@@ -7,7 +7,7 @@ use crate::ui::markdown;
 use crate::ui::text;
 
 use super::tool::left_out;
-use super::{Call, Page, count, role_label, role_name, tool_call};
+use super::{Call, Page, count, role_label, tool_call};
 
 /// Lines of one tool result that are shown.
 const RESULT_LINES: usize = 400;
@@ -31,7 +31,7 @@ pub fn transcript(page: &Page, messages: &[Message], role: &str) -> Vec<Line> {
             lines.push(match group {
                 Speaker::System => Line::of("System", Element::Marker),
                 Speaker::User => Line::of("You", Element::PromptMode),
-                Speaker::Assistant | Speaker::Tool => role_label(role, role_name(role)),
+                Speaker::Assistant | Speaker::Tool => role_label(page, role),
             });
         } else if message.role != Speaker::Tool {
             lines.push(Line::new());
