@@ -19,8 +19,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prompt", &["config", "role", "persistence"]),
     ("turn", &["llm", "tool", "conversation", "prompt"]),
     ("dispatch", &["turn", "role"]),
-    ("command", &["role", "prompt"]),
-    ("completion", &["command"]),
+    ("command", &["role", "prompt", "config"]),
+    ("completion", &["command", "config"]),
     (
         "runtime",
         &[
