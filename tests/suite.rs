@@ -14,7 +14,11 @@ mod support;
 #[path = "suite"]
 mod suite {
     mod cancelling;
+    mod command_docs;
+    mod command_turns;
     mod command_user;
+    mod commands;
+    mod completing;
     mod config_code;
     mod config_docs;
     mod config_layers;
