@@ -50,7 +50,7 @@ pub async fn execute(registry: &Registry, call: &ToolCall, ctx: &ToolContext) ->
 /// Completes when a cancelled tool has had its time to stop by itself.
 async fn overdue(ctx: &ToolContext) {
     ctx.cancel.cancelled().await;
-    tokio::time::sleep(ctx.limits.cancel_grace).await;
+    tokio::time::sleep(ctx.limits.kill_grace + ctx.limits.cancel_grace).await;
 }
 
 /// What a tool's future came to; the outer level is a panic.
