@@ -120,11 +120,8 @@ end
 
 local why_it_ended = function(self)
 	local state = self.__state
-	local last
-	for line in state.said:gmatch("[^\r\n]+") do
-		last = line
-	end
-	local detail = last and (": " .. last) or ""
+	local first = state.said:match("[^\r\n]+")
+	local detail = first and (": " .. first) or ""
 	if state.status == 255 and not state.welcome then
 		return failure(
 			"policy",
