@@ -1,4 +1,4 @@
-//! What the store costs, next to what the disk costs: `cargo bench --bench store [-- disk|commit|read|kill]`.
+//! What the store costs, next to what the disk costs: `cargo bench --bench store [-- disk|first|commit|read|kill]`.
 //!
 //! `STORE_BENCH_DIR` says where the files are made (default: the system's temporary directory; it must not be a tmpfs, or
 //! the figures say nothing about durability), `STORE_BENCH_MB` how large the file of `kill` is (default 1024).
@@ -47,6 +47,9 @@ fn main() {
     };
     if wanted("disk") {
         disk(home.path());
+    }
+    if wanted("first") {
+        first(home.path());
     }
     if wanted("commit") {
         commit(home.path());
@@ -143,6 +146,47 @@ fn fill(store: &Store, conversation: &str, messages: usize, bytes: usize) {
     }
 }
 
+/// What a process pays that has just begun.
+fn first(home: &Path) {
+    Times::of(30, |n| {
+        let path = home.join(format!("first-{n}/new/agent_smith.redb"));
+        let store = Store::new(StoreOptions::at(path));
+        assert_eq!(
+            store.commit_blocking(one("c", "m".to_owned())).durability,
+            Durability::Durable
+        );
+    })
+    .print("first commit, with the directory and the file to be made");
+    let path = home.join("first.redb");
+    let store = Store::new(StoreOptions::at(&path));
+    let mut batch = Batch::new();
+    for n in 0..2_000 {
+        batch.put_conversation(ConversationRecord {
+            id: format!("c{n}"),
+            project_id: "p".to_owned(),
+            updated: n,
+            system_prompt: Some("x".repeat(8000)),
+            ..ConversationRecord::default()
+        });
+    }
+    store.commit_blocking(batch);
+    fill(&store, "c1999", 100, 1000);
+    Times::of(200, |_| {
+        let store = Store::new(StoreOptions::at(&path));
+        let last = store.read_blocking(|reader| match reader.latest_free_conversation("p")? {
+            Some(last) => Ok(reader.messages(&last.id)?.len()),
+            None => Ok(0),
+        });
+        assert_eq!(black_box(last).unwrap(), 100);
+    })
+    .print("first question: the last of 2,000 conversations, 100 messages");
+    Times::of(200, |n| {
+        let store = Store::new(StoreOptions::at(&path));
+        store.commit_blocking(one("c1999", format!("m{n}")));
+    })
+    .print("first commit of a process to that");
+}
+
 fn commit(home: &Path) {
     let mut p50 = Vec::new();
     for messages in [10, 1_000, 100_000] {
@@ -159,6 +203,13 @@ fn commit(home: &Path) {
         p50.push(times.at(50));
     }
     println!("commit: p50 at 100,000 messages / p50 at 10: {:.2}", p50[2] / p50[0]);
+    if let Ok(status) = fs::read_to_string("/proc/self/status") {
+        let peak = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM"))
+            .unwrap_or_default();
+        println!("commit: most memory this process used meanwhile, filling included: {peak}");
+    }
 }
 
 fn read(home: &Path) {

@@ -13,12 +13,15 @@ mod support;
 
 #[path = "suite"]
 mod suite {
+    mod bridge_hazards;
+    mod bridge_parity;
     mod cancelling;
     mod command_user;
     mod config_code;
     mod config_docs;
     mod config_layers;
     mod config_merge;
+    mod contract;
     mod demo;
     mod exec_cli;
     mod house;
@@ -26,8 +29,10 @@ mod suite {
     mod llm_cassette;
     mod llm_client;
     mod llm_history;
+    mod llm_live;
     mod llm_network;
     mod llm_retry;
+    mod llm_soak;
     mod lua_shim;
     mod main_job;
     mod process_bash;
@@ -35,13 +40,18 @@ mod suite {
     mod session_dialogs;
     mod sessions;
     mod shell;
+    mod sidecar_serve;
     mod store_basics;
+    mod store_cli;
     mod store_kill;
     mod store_powercut;
     mod store_processes;
     mod store_repair;
     mod store_trouble;
+    mod tool_code;
+    mod tool_edit_properties;
     mod tool_files;
+    mod tool_git;
     mod tool_jobs;
     mod ui_screen;
 }

@@ -37,7 +37,16 @@ fn json(value: &LuaValue, depth: usize) -> Result<Value, String> {
         LuaValue::Number(number) => number_to_json(*number),
         LuaValue::String(text) => Ok(Value::String(text.to_string_lossy())),
         LuaValue::Table(table) => table_to_json(table, depth),
-        other => Err(format!("a {} has no place in a request", other.type_name())),
+        other => Err(format!("a {} has no place in a request", type_name(other))),
+    }
+}
+
+/// The value's type as Lua's own `type` names it.
+pub(super) fn type_name(value: &LuaValue) -> &'static str {
+    match value {
+        LuaValue::Integer(_) => "number",
+        LuaValue::LightUserData(_) => "userdata",
+        other => other.type_name(),
     }
 }
 
@@ -66,7 +75,7 @@ impl Key {
             }),
             LuaValue::Number(number) => Ok(Self::Name(number.to_string())),
             LuaValue::String(name) => Ok(Self::Name(name.to_string_lossy())),
-            other => Err(format!("a {} cannot be a key in a request", other.type_name())),
+            other => Err(format!("a {} cannot be a key in a request", type_name(other))),
         }
     }
 }

@@ -216,7 +216,10 @@ fn arguments(method: &str, given: &LuaValue) -> mlua::Result<Map<String, Value>>
             Value::Object(members) => Ok(members),
             _ => Err(bad("a table with names is expected, not a list")),
         },
-        other => Err(bad(&format!("a table is expected, not a {}", other.type_name()))),
+        other => Err(bad(&format!(
+            "a table is expected, not a {}",
+            convert::type_name(other)
+        ))),
     }
 }
 

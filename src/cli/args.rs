@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use super::db::DbCommand;
+
 /// A coding agent for the terminal. Without a subcommand it opens its own shell.
 #[derive(Debug, Parser)]
 #[command(name = "agent-smith", version, about, max_term_width = 100)]
@@ -24,6 +26,20 @@ pub(super) enum Command {
     ///
     /// For hosts that cannot load the core: see docs/EMBEDDING.md. It ends with its client.
     Serve,
+    /// Check the configuration and the store, and say what to do about what is wrong
+    Doctor {
+        /// Move a damaged database aside and bring what is readable in it into a new one
+        #[arg(long)]
+        repair: bool,
+        /// Print the checks as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look after the database
+    Db {
+        #[command(subcommand)]
+        command: DbCommand,
+    },
 }
 
 /// Exit codes: 0 completed, 1 error, 2 wrong usage or configuration, 3 a limit was reached, 130 cancelled.

@@ -170,7 +170,7 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
                         end = Some((turn_end.clone(), event.turn_id.clone().unwrap_or_default()));
                     }
                 }
-                EventKind::TurnPersisted { .. } => break 'turn,
+                EventKind::InputSettled { .. } => break 'turn,
                 _ => {}
             }
         }

@@ -1,6 +1,8 @@
 //! The command line of the executable: one file a subcommand, one declaration from which parsing and help derive.
 
 mod args;
+mod db;
+mod doctor;
 mod exec;
 mod log;
 mod serve;
@@ -13,6 +15,9 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Args, Command};
+
+use crate::config::Paths;
+use crate::error::AgentError;
 
 /// What the process ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +64,19 @@ pub fn main() -> ExitCode {
     match args.command {
         Some(Command::Exec(exec)) => exec::run(exec).into(),
         Some(Command::Serve) => serve::run().into(),
+        Some(Command::Doctor { repair, json }) => doctor::run(repair, json).into(),
+        Some(Command::Db { command }) => db::run(&command).into(),
         None => shell::run(),
     }
 }
 
+/// Where the user's files are, by this process's own environment.
+fn paths() -> Result<Paths, AgentError> {
+    Ok(Paths::new(|name| std::env::var_os(name))?)
+}
+
 /// Tells the user of an error in one line on stderr, with its hint.
-fn complain(error: &crate::error::AgentError) {
+fn complain(error: &AgentError) {
     write_stderr(&format!("agent-smith: {}\n", one_line(&error.to_string())));
 }
 

@@ -54,7 +54,11 @@ fn options() -> Result<HostOptions, AgentError> {
 /// What the mode is told beyond its description: which program it lives in, and how it may reach the core.
 fn mode() -> Result<Value, AgentError> {
     let mut core = Map::new();
-    match std::env::var(CARRIER).ok().filter(|carrier| !carrier.is_empty()).as_deref() {
+    match std::env::var(CARRIER)
+        .ok()
+        .filter(|carrier| !carrier.is_empty())
+        .as_deref()
+    {
         None => {}
         Some(carrier @ ("native" | "sidecar")) => {
             core.insert("only".to_owned(), carrier.into());
@@ -64,7 +68,10 @@ fn mode() -> Result<Value, AgentError> {
             return Err(AgentError::new(ErrorKind::Schema, "carrier", message).from_origin("cli"));
         }
     }
-    if let Some(own) = std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok()) {
+    if let Some(own) = std::env::current_exe()
+        .ok()
+        .and_then(|path| path.into_os_string().into_string().ok())
+    {
         core.insert("command".to_owned(), own.into());
     }
     Ok(json!({"host": {"name": "agent-smith", "version": env!("CARGO_PKG_VERSION")}, "core": core}))

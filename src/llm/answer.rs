@@ -11,13 +11,14 @@ use super::assembly::{Assembly, Ending};
 use super::calls::Offered;
 use super::cassette::Tap;
 use super::failure::{Code, Fault};
-use super::provider::{ChatResponse, FinishReason, StreamEvent};
+use super::provider::{ChatResponse, FinishReason, LlmFailure, StreamEvent};
 use super::reader::{AnswerReader, BodyEnd};
 use super::retry_after;
 use super::settings::Timeouts;
 use crate::cancel::CancelToken;
 use crate::error;
 use crate::failpoint;
+use crate::message::ToolDefinition;
 
 /// After a finish reason: how long the counts are waited for, and how long the sentinel once they came.
 const USAGE_WAIT: Duration = Duration::from_millis(2500);
@@ -114,6 +115,63 @@ impl Body {
             });
         }
     }
+}
+
+/// Reads an answer whose bytes are already here, in the pieces they came in: the same code that reads a connection,
+/// without a connection. For recordings, measurements and tests.
+///
+/// # Errors
+/// As with any answer; what had come is in the failure.
+pub fn read_bytes<'a>(
+    tools: &[ToolDefinition],
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    sink: &mut (dyn FnMut(StreamEvent) + Send),
+) -> Result<ChatResponse, Box<LlmFailure>> {
+    let mut answer = Assembly::new(Offered(tools), 0);
+    let mut reader = AnswerReader::new();
+    let mut outcome = Ok(());
+    for piece in pieces {
+        outcome = reader.push(piece, &mut answer);
+        answer.flush(sink);
+        if outcome.is_err() || reader.is_done() && !answer.is_empty() {
+            break;
+        }
+    }
+    let ended = outcome.and_then(|()| reader.finish(&mut answer));
+    let fault = match ended {
+        Ok(BodyEnd::Complete) => {
+            let response = answer.finish(Ending::Said, sink);
+            if response.finish != FinishReason::Error {
+                return Ok(response);
+            }
+            let error = said_error(&response).into_error("of these bytes");
+            return Err(Box::new(LlmFailure {
+                partial: Some(Box::new(response)),
+                emitted_output: true,
+                ..LlmFailure::new(error)
+            }));
+        }
+        Ok(BodyEnd::CutOff) => Box::new(cut_off(&answer)),
+        Err(fault) => fault,
+    };
+    let (was_empty, emitted_output) = (answer.is_empty(), answer.emitted());
+    let partial = answer.finish(Ending::Broken, sink);
+    Err(Box::new(LlmFailure {
+        retry_after: fault.retry_after,
+        partial: (!was_empty).then(|| Box::new(partial)),
+        emitted_output,
+        ..LlmFailure::new(fault.into_error("of these bytes"))
+    }))
+}
+
+/// The failure of an answer that ended without saying so.
+fn cut_off(answer: &Assembly<'_>) -> Fault {
+    let detail = if answer.is_empty() {
+        "it answered with nothing"
+    } else {
+        "the answer stopped without a reason"
+    };
+    Fault::new(Code::Truncated, detail)
 }
 
 /// Reads the answer to a request with `messages` messages and these tools on offer.
@@ -222,14 +280,7 @@ async fn pump(
                 answer.flush(sink);
                 return match end.map_err(Some)? {
                     BodyEnd::Complete => Ok(()),
-                    BodyEnd::CutOff => {
-                        let detail = if answer.is_empty() {
-                            "it answered with nothing"
-                        } else {
-                            "the answer stopped without a reason"
-                        };
-                        Err(Some(Fault::new(Code::Truncated, detail).into()))
-                    }
+                    BodyEnd::CutOff => Err(Some(cut_off(answer).into())),
                 };
             }
         }

@@ -43,6 +43,7 @@ mod think;
 pub mod usage;
 mod words;
 
+pub use answer::read_bytes;
 pub use cassette::{Recorder, Replay};
 pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
 pub use client::Client;

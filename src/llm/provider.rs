@@ -252,6 +252,12 @@ impl std::error::Error for LlmFailure {
     }
 }
 
+impl From<LlmFailure> for AgentError {
+    fn from(failure: LlmFailure) -> Self {
+        failure.error
+    }
+}
+
 impl From<AgentError> for LlmFailure {
     fn from(error: AgentError) -> Self {
         Self::new(error)

@@ -9,7 +9,7 @@ use super::error::StoreError;
 use super::keys;
 use super::problem::Problem;
 use super::records::{
-    ConfigPatch, ConversationRecord, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, StoredMessage,
+    ConfigPatch, ConversationRecord, LiveTerminal, MessageIdRecord, MessageRecord, NoteRecord, OpenTurn, StoredMessage,
 };
 use super::tables::WriteKeyspace;
 
@@ -117,15 +117,38 @@ fn apply_one(txn: &WriteTransaction, op: &Op, origin: Origin, max_blob_bytes: u6
     }
 }
 
-fn put_conversation(txn: &WriteTransaction, record: &ConversationRecord, origin: Origin) -> Result<(), Problem> {
+/// Writes a conversation's record and its places in the order of use.
+pub(crate) fn put_conversation(
+    txn: &WriteTransaction,
+    record: &ConversationRecord,
+    origin: Origin,
+) -> Result<(), Problem> {
     let mut table = WriteKeyspace::open(txn, keys::CONVERSATION)?;
+    let stored = table.read::<ConversationRecord>(&record.key()?)?;
     if origin == Origin::Spool
-        && let Some(stored) = table.read::<ConversationRecord>(&record.key()?)?
+        && let Some(stored) = &stored
         && stored.updated > record.updated
     {
         return Ok(());
     }
-    table.put(record)
+    table.put(record)?;
+    let mut recent = WriteKeyspace::open(txn, keys::RECENT)?;
+    for key in stored.iter().map(recent_keys).collect::<Result<Vec<_>, _>>()?.concat() {
+        recent.remove(&key)?;
+    }
+    for key in recent_keys(record)? {
+        recent.insert(&key, b"")?;
+    }
+    Ok(())
+}
+
+/// Where a conversation stands in the order of use. What a child led is not offered for going on with.
+fn recent_keys(record: &ConversationRecord) -> Result<Vec<String>, StoreError> {
+    let mut keys = vec![keys::recent(keys::ANY_PROJECT, record.updated, &record.id)?];
+    if record.parent.is_none() {
+        keys.push(keys::recent(&record.project_id, record.updated, &record.id)?);
+    }
+    Ok(keys)
 }
 
 fn delete_conversation(txn: &WriteTransaction, id: &str) -> Result<(), Problem> {
@@ -139,7 +162,15 @@ fn delete_conversation(txn: &WriteTransaction, id: &str) -> Result<(), Problem> 
     ] {
         WriteKeyspace::open(txn, keyspace)?.remove_scope(&scope)?;
     }
-    WriteKeyspace::open(txn, keys::CONVERSATION)?.remove(&keys::conversation(id)?)?;
+    let key = keys::conversation(id)?;
+    let mut table = WriteKeyspace::open(txn, keys::CONVERSATION)?;
+    if let Some(stored) = table.read::<ConversationRecord>(&key)? {
+        let mut recent = WriteKeyspace::open(txn, keys::RECENT)?;
+        for key in recent_keys(&stored)? {
+            recent.remove(&key)?;
+        }
+    }
+    table.remove(&key)?;
     let mut meta = WriteKeyspace::open(txn, keys::META)?;
     if meta.get(keys::META_ACTIVE_CONVERSATION)?.as_deref() == Some(id.as_bytes()) {
         meta.remove(keys::META_ACTIVE_CONVERSATION)?;
@@ -205,10 +236,17 @@ fn message_key(txn: &WriteTransaction, conversation_id: &str, id: &str) -> Resul
     }
 }
 
-/// Closes every turn whose process is dead as aborted, and frees its terminals. Says how many turns there were.
-pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<usize, Problem> {
+/// How much dead processes left open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub turns: usize,
+    pub terminals: usize,
+}
+
+/// Closes every turn whose process is dead as aborted, and frees its terminals.
+pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<Closed, Problem> {
+    let mut closed = Closed::default();
     let mut turns = WriteKeyspace::open(txn, keys::OPEN_TURN)?;
-    let mut aborted = 0;
     for key in turns.keys("")? {
         let turn = turns.read::<OpenTurn>(&key)?;
         if turn
@@ -218,10 +256,10 @@ pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<usize, Prob
             continue;
         }
         turns.remove(&key)?;
+        closed.turns += 1;
+        // A marker that cannot be read marks nothing.
         let Some(turn) = turn else { continue };
-        aborted += 1;
-        let mut notes = WriteKeyspace::open(txn, keys::NOTE)?;
-        notes.put(&NoteRecord {
+        WriteKeyspace::open(txn, keys::NOTE)?.put(&NoteRecord {
             note_id: keys::turn_record_note(&turn.turn_id),
             value: serde_json::json!({
                 "turn_id": turn.turn_id,
@@ -236,10 +274,11 @@ pub(crate) fn close_dead(txn: &WriteTransaction, now: u64) -> Result<usize, Prob
     }
     let mut terminals = WriteKeyspace::open(txn, keys::TERMINAL)?;
     for key in terminals.keys("")? {
-        let live = terminals.read::<super::records::LiveTerminal>(&key)?;
+        let live = terminals.read::<LiveTerminal>(&key)?;
         if !live.is_some_and(|live| live.process.is_alive(live.opened, now)) {
             terminals.remove(&key)?;
+            closed.terminals += 1;
         }
     }
-    Ok(aborted)
+    Ok(closed)
 }

@@ -198,11 +198,7 @@ impl Engine {
     fn write(&mut self, database: &Path, opened: &Opened, batch: &Batch) -> Result<Vec<PathBuf>, Problem> {
         let limit = self.options.max_blob_bytes;
         let txn = opened.begin_write()?;
-        migrations::bring_up_to_date(&txn)?;
-        let aborted = match self.recovered {
-            true => 0,
-            false => apply::close_dead(&txn, now_ms())?,
-        };
+        let mut changed = migrations::bring_up_to_date(&txn)? || !self.kept.is_empty() || !batch.is_empty();
         let mut merged = Vec::new();
         let mut refused = Vec::new();
         for (path, waiting) in self.waiting(database) {
@@ -212,11 +208,19 @@ impl Engine {
         for kept in &self.kept {
             refused.extend(apply::apply(&txn, kept, Origin::Spool, limit)?);
         }
+        let mut closed = apply::Closed::default();
+        // What waited may come from a process that died since.
+        if !self.recovered || !merged.is_empty() {
+            closed = apply::close_dead(&txn, now_ms())?;
+        }
+        changed |= closed != apply::Closed::default() || !merged.is_empty();
         step("commit.merged")?;
         refused.extend(apply::apply(&txn, batch, Origin::Live, limit)?);
         step("commit.applied")?;
-        opened.commit(txn)?;
-        self.notices.aborted(aborted);
+        if changed {
+            opened.commit(txn)?;
+        }
+        self.notices.aborted(closed.turns);
         self.notices.refused(refused);
         Ok(merged)
     }

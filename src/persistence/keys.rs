@@ -15,6 +15,9 @@ pub const SEQ_DIGITS: usize = 20;
 pub const META: &str = "meta";
 /// `conversation`: `<conversation_id>`.
 pub const CONVERSATION: &str = "conversation";
+/// `conversation_recent`: `<project_id>:<updated>:<conversation_id>` for what a user began, `*:<updated>:<conversation_id>`
+/// for every conversation; the values are empty. So the latest ones are found without reading all.
+pub const RECENT: &str = "conversation_recent";
 /// `message`: `<conversation_id>:<seq>`.
 pub const MESSAGE: &str = "message";
 /// `message_id`: `<conversation_id>:<message_id>`, the sequence number of a message, so that it is appended once.
@@ -35,9 +38,10 @@ pub const TERMINAL: &str = "terminal";
 pub const BLOB: &str = "blob";
 
 /// Every keyspace, in the order of listings and exports.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 12] = [
     META,
     CONVERSATION,
+    RECENT,
     MESSAGE,
     MESSAGE_ID,
     NOTE,
@@ -100,6 +104,24 @@ pub fn conversation(id: &str) -> Result<String, StoreError> {
 /// The shared prefix `<conversation_id>:` of everything that belongs to a conversation.
 pub fn conversation_scope(id: &str) -> Result<String, StoreError> {
     Ok(format!("{}:", segment("conversation_id", id)?))
+}
+
+/// The place of every project in `conversation_recent`; no project's id is that.
+pub const ANY_PROJECT: &str = "*";
+
+/// The key of a conversation in the order of use.
+pub fn recent(project_id: &str, updated: u64, conversation_id: &str) -> Result<String, StoreError> {
+    Ok(format!(
+        "{}:{updated:020}:{}",
+        segment("project_id", project_id)?,
+        segment("conversation_id", conversation_id)?
+    ))
+}
+
+/// The conversation in a key of `conversation_recent`.
+#[must_use]
+pub fn recent_conversation(key: &str) -> Option<&str> {
+    key.rsplit_once(':').map(|(_, conversation)| conversation)
 }
 
 /// The key of a message.

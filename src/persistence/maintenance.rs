@@ -273,5 +273,9 @@ pub(crate) fn damaged_files(database: &Path) -> Vec<PathBuf> {
 
 pub(crate) fn path_of(options: &StoreOptions) -> Result<PathBuf, StoreError> {
     let path = options.path.clone().ok_or(StoreError::NoFile)?;
+    // The lock lives beside the database. Where its directory cannot be made, taking the lock says why.
+    if let Some(directory) = path.parent() {
+        let _ = std::fs::create_dir_all(directory);
+    }
     Ok(std::fs::canonicalize(&path).unwrap_or(path))
 }

@@ -25,16 +25,16 @@ pub(crate) fn check(version: Option<u64>) -> Result<(), Problem> {
     }
 }
 
-/// Refuses a newer version, and takes every step from an older one.
-pub(crate) fn bring_up_to_date(txn: &WriteTransaction) -> Result<(), Problem> {
+/// Refuses a newer version, and takes every step from an older one. Says whether anything was written.
+pub(crate) fn bring_up_to_date(txn: &WriteTransaction) -> Result<bool, Problem> {
     migrate(txn, &STEPS, keys::SCHEMA_VERSION)
 }
 
-fn migrate(txn: &WriteTransaction, steps: &[(u64, Step)], target: u64) -> Result<(), Problem> {
+fn migrate(txn: &WriteTransaction, steps: &[(u64, Step)], target: u64) -> Result<bool, Problem> {
     let mut meta = WriteKeyspace::open(txn, keys::META)?;
     let found = parse(meta.get(keys::META_SCHEMA_VERSION)?)?;
     match found {
-        Some(found) if found == target => return Ok(()),
+        Some(found) if found == target => return Ok(false),
         Some(found) if found > target => return Err(Problem::Newer(found)),
         None => {}
         Some(found) => {
@@ -52,7 +52,8 @@ fn migrate(txn: &WriteTransaction, steps: &[(u64, Step)], target: u64) -> Result
             meta = WriteKeyspace::open(txn, keys::META)?;
         }
     }
-    meta.insert(keys::META_SCHEMA_VERSION, target.to_string().as_bytes())
+    meta.insert(keys::META_SCHEMA_VERSION, target.to_string().as_bytes())?;
+    Ok(true)
 }
 
 fn parse(value: Option<Vec<u8>>) -> Result<Option<u64>, Problem> {

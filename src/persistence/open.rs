@@ -1,8 +1,10 @@
 //! Opens the database for one transaction, and closes it again without the engine's own parting writes.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +13,8 @@ use redb::{Builder, Database, ReadTransaction, ReadableDatabase, StorageBackend,
 use super::apply::{self, Origin};
 use super::batch::Batch;
 use super::contain::Contained;
-use super::disk::{CommitDisk, CowDisk, DiskState, FileDisk};
+use super::cow::CowDisk;
+use super::disk::{CommitDisk, DiskState, FileDisk};
 use super::error::StoreError;
 use super::lock;
 use super::migrations;
@@ -247,9 +250,23 @@ pub(crate) fn verdict(options: &StoreOptions, database: &Path) -> Verdict {
     }
 }
 
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread would now be caught by the store and told as a damaged file. For a panic hook that keeps
+/// such messages away from a host's screen.
+#[must_use]
+pub fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
 /// Runs something with the engine; a panic of it is a failure like any other.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+    let before = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    CONTAINED.set(before);
+    result.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 /// A database in memory.
@@ -273,7 +290,7 @@ pub(crate) fn write_memory(
 }
 
 /// The problem that a panic of the engine is: a damaged file, until a check says otherwise.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Problem {
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Problem {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -169,48 +169,62 @@ impl<'a> Reader<'a> {
         Ok(record)
     }
 
-    /// Every conversation that `keep` accepts, last used first, `limit` at most.
+    /// The conversations of all projects, children's included, last used first, `limit` at most.
     ///
     /// # Errors
     /// A damaged file.
-    pub fn conversations(
+    pub fn conversations(&self, limit: usize) -> Result<Vec<ConversationRecord>, StoreError> {
+        self.find_conversations(None, limit, |_| true)
+    }
+
+    /// The conversations that `keep` accepts, last used first, `limit` at most: of all projects, or of one; the latter
+    /// without those that children led.
+    ///
+    /// # Errors
+    /// An id that cannot be one, a damaged file.
+    pub fn find_conversations(
         &self,
+        project_id: Option<&str>,
         limit: usize,
         mut keep: impl FnMut(&ConversationRecord) -> bool,
     ) -> Result<Vec<ConversationRecord>, StoreError> {
+        let scope = keys::project_scope(project_id.unwrap_or(keys::ANY_PROJECT))?;
         let mut found = Vec::new();
-        self.walk("", false, |record| {
-            if keep(&record) {
-                found.push(record);
-            }
-            true
-        })?;
-        found.sort_by(|a: &ConversationRecord, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
-        found.truncate(limit);
+        let records = self.keyspace(keys::CONVERSATION)?;
+        self.keyspace(keys::RECENT)?
+            .scan(&scope, true, |key, _| {
+                let Some(id) = keys::recent_conversation(key).filter(|_| found.len() < limit) else {
+                    return Ok(found.len() < limit);
+                };
+                if let Some(value) = records.get(id)? {
+                    match codec::decode::<ConversationRecord>(id, &value) {
+                        Ok(record) if keep(&record) => found.push(record),
+                        Ok(_) => {}
+                        Err(error) => self.unreadable.borrow_mut().push(error),
+                    }
+                }
+                Ok(found.len() < limit)
+            })
+            .map_err(|problem| self.error(problem))?;
         Ok(found)
     }
 
     /// The last used conversation of a project that is not a child's.
     ///
     /// # Errors
-    /// A damaged file.
+    /// An id that cannot be one, a damaged file.
     pub fn latest_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
-        let mut latest = self.conversations(1, |record| record.project_id == project_id && record.parent.is_none())?;
-        Ok(latest.pop())
+        Ok(self.find_conversations(Some(project_id), 1, |_| true)?.pop())
     }
 
     /// The last used conversation of a project that no live process has open.
     ///
     /// # Errors
-    /// A damaged file.
+    /// An id that cannot be one, a damaged file.
     pub fn latest_free_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
         let taken = self.terminals()?;
-        let mut latest = self.conversations(1, |record| {
-            record.project_id == project_id
-                && record.parent.is_none()
-                && !taken.iter().any(|live| live.conversation_id == record.id)
-        })?;
-        Ok(latest.pop())
+        let is_free = |record: &ConversationRecord| !taken.iter().any(|live| live.conversation_id == record.id);
+        Ok(self.find_conversations(Some(project_id), 1, is_free)?.pop())
     }
 
     /// The id of the conversation used last, whoever used it.
@@ -309,6 +323,10 @@ impl<'a> Reader<'a> {
         ReadKeyspace::open(self.txn, keyspace)
             .and_then(|table| table.get(key))
             .map_err(|problem| self.error(problem))
+    }
+
+    fn keyspace(&self, keyspace: &'static str) -> Result<ReadKeyspace, StoreError> {
+        ReadKeyspace::open(self.txn, keyspace).map_err(|problem| self.error(problem))
     }
 
     fn one<R: Record>(&self, key: &str) -> Result<Option<R>, StoreError> {

@@ -57,6 +57,9 @@ impl Record for ConversationRecord {
 
     fn validate(&self) -> Result<(), String> {
         keys::segment("project_id", &self.project_id).map_err(|error| error.to_string())?;
+        if self.project_id == keys::ANY_PROJECT {
+            return Err("its project_id stands for every project".to_owned());
+        }
         match &self.parent {
             Some(parent) if *parent == self.id => Err("it is its own parent".to_owned()),
             Some(parent) => keys::segment("parent", parent)

@@ -128,10 +128,12 @@ fn bring_in(
         count(keys::BLOB, new);
     }
     for record in found.conversations.values() {
-        let new = put_unless(txn, record, |stored: &ConversationRecord| {
-            stored.updated >= record.updated
-        })?;
-        count(keys::CONVERSATION, new);
+        let stored = WriteKeyspace::open(txn, keys::CONVERSATION)?.read::<ConversationRecord>(&record.key()?)?;
+        if stored.as_ref().is_none_or(|stored| stored.updated < record.updated) {
+            // With its places in the order of use, which are not salvaged but made anew.
+            apply::put_conversation(txn, record, apply::Origin::Live)?;
+        }
+        count(keys::CONVERSATION, stored.is_none());
     }
     for record in found.notes.values() {
         count(keys::NOTE, put_unless(txn, record, |_| true)?);

@@ -4,6 +4,7 @@
 //! last handle. Commits that are ready at the same time become one transaction.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -172,6 +173,9 @@ impl Store {
 
     /// Asks a question of one consistent snapshot, on the store's thread, after the commits that were asked for before.
     ///
+    /// No process can write while a question is being answered, so it should be short ([`Reader::page_of_messages`] is the
+    /// way through everything), and it must not use the store itself.
+    ///
     /// # Errors
     /// What the question returns; a store that is busy, damaged or of a newer version.
     pub async fn read<T: Send + 'static>(
@@ -262,12 +266,19 @@ fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
 
 fn do_job(engine: &Mutex<Engine>, job: Job) {
     match job {
-        Job::Commit(batch, reply) => {
-            let report = lock(engine).commit(vec![batch]);
-            reply.send(report);
-        }
-        Job::Run(run) => run(&mut lock(engine)),
+        Job::Commit(batch, reply) => reply.send(commit(engine, vec![batch])),
+        Job::Run(run) => answer(engine, run),
     }
+}
+
+/// Commits. A defect of ours must not take what other callers are waiting for with it.
+fn commit(engine: &Mutex<Engine>, batches: Vec<Batch>) -> CommitReport {
+    catch_unwind(AssertUnwindSafe(|| lock(engine).commit(batches))).unwrap_or_else(|_| lost())
+}
+
+/// Answers a question. Where that panics, its caller sees that no answer comes.
+fn answer(engine: &Mutex<Engine>, run: Box<dyn FnOnce(&mut Engine) + Send>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| run(&mut lock(engine))));
 }
 
 /// The thread: takes what is ready, and makes one transaction of consecutive commits.
@@ -278,7 +289,7 @@ fn work(engine: &Mutex<Engine>, jobs: &Receiver<Job>, thread_start: Option<&(dyn
     let mut next = jobs.recv().ok();
     while let Some(job) = next.take() {
         match job {
-            Job::Run(run) => run(&mut lock(engine)),
+            Job::Run(run) => answer(engine, run),
             Job::Commit(batch, reply) => {
                 let (mut batches, mut replies) = (vec![batch], vec![reply]);
                 while let Ok(job) = jobs.try_recv() {
@@ -293,7 +304,7 @@ fn work(engine: &Mutex<Engine>, jobs: &Receiver<Job>, thread_start: Option<&(dyn
                         }
                     }
                 }
-                let mut report = lock(engine).commit(batches);
+                let mut report = commit(engine, batches);
                 for reply in replies {
                     reply.send(report.clone());
                     // Told once, to the first of them.
@@ -308,7 +319,7 @@ fn work(engine: &Mutex<Engine>, jobs: &Receiver<Job>, thread_start: Option<&(dyn
 }
 
 fn lost() -> CommitReport {
-    not_saved("The conversation is not saved: the store's thread ended. Start the program again.")
+    not_saved("The last round is not saved: the store failed in a way that it should not. Start the program again.")
 }
 
 fn not_saved(message: &str) -> CommitReport {

@@ -1,7 +1,6 @@
 //! Questions to the store: a snapshot of the file, and what waits beside it or in memory on top. Nothing here writes to the
 //! disk, except that a damaged file is moved aside.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use redb::ReadableDatabase;
@@ -39,10 +38,8 @@ impl Engine {
             Some((view, _lock)) => {
                 let txn = view.begin_read().map_err(|problem| problem.into_error(&database))?;
                 let reader = Reader::new(Some(&txn), &database);
-                let answer = match catch_unwind(AssertUnwindSafe(|| question(&reader))) {
-                    Ok(answer) => answer,
-                    Err(panic) => Err(open::panicked(&*panic).into_error(&database)),
-                };
+                let answer = open::guarded(|| Ok(question(&reader)))
+                    .unwrap_or_else(|problem| Err(problem.into_error(&database)));
                 (answer, reader.into_unreadable())
             }
         };
@@ -89,12 +86,12 @@ impl Engine {
         if !self.recovered || !waiting.is_empty() || !self.kept.is_empty() {
             let txn = opened.begin_write()?;
             migrations::bring_up_to_date(&txn)?;
-            if !self.recovered {
-                apply::close_dead(&txn, now_ms())?;
-            }
             let limit = self.options.max_blob_bytes;
             for batch in waiting.iter().map(|(_, batch)| batch).chain(&self.kept) {
                 apply::apply(&txn, batch, Origin::Spool, limit)?;
+            }
+            if !self.recovered || !waiting.is_empty() {
+                apply::close_dead(&txn, now_ms())?;
             }
             opened.commit_in_memory(txn)?;
         }

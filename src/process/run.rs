@@ -23,6 +23,15 @@ use crate::cancel::CancelToken;
 /// How long the pipe of a killed command is read on where it is urgent.
 const URGENT_DRAIN: Duration = Duration::from_millis(50);
 
+/// Pauses between looks at what a command left running: 31 ms together, and none where it left nothing.
+const SETTLE: [Duration; 5] = [
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(16),
+];
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
@@ -168,7 +177,7 @@ impl<W: FnMut(OutputDelta)> Running<W> {
             if !self.pump.ended {
                 drop(timeout(limits.pipe_grace, self.pump.read_all()).await);
             }
-            self.child.survivors()
+            settled(&self.child).await
         } else {
             // Read on meanwhile: what is told to go may write its last words, and must not block on a full pipe.
             let pump = &mut self.pump;
@@ -213,6 +222,20 @@ async fn within(time: Duration, cancel: &CancelToken, urgent: Duration) {
             sleep(urgent).await;
         } => {}
     }
+}
+
+/// What a child that ended by itself leaves running. One that only just let go of the pipe is on its way out, and gets a
+/// moment to be gone.
+async fn settled(child: &Child) -> Vec<Survivor> {
+    let mut survivors = child.survivors();
+    for pause in SETTLE {
+        if survivors.is_empty() {
+            break;
+        }
+        sleep(pause).await;
+        survivors = child.survivors();
+    }
+    survivors
 }
 
 /// Completes when the process has exited and, if that is at once, the pipe has come to an end too.

@@ -151,8 +151,8 @@ fn take(
     }
 }
 
-/// Ends `child` and its family as [`Family::kill`] does; `grace` completes when they have had their time. `child` has ended afterwards or is beyond killing (hanging in
-/// the kernel); it is not collected.
+/// Ends `child` and its family as [`Family::kill`] does; `grace` completes when they have had their time. `child` has
+/// ended afterwards or is beyond killing (hanging in the kernel); it is not collected.
 pub async fn kill_tree(child: &mut Child, grace: impl Future<Output = ()>) -> Vec<Survivor> {
     let family = child.family();
     kill(&family, Some(child), grace).await

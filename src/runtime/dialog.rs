@@ -69,7 +69,11 @@ impl Questions {
                 return Err(AgentError::cancelled("command"));
             };
             if question_id != id {
-                self.tell(NoticeLevel::Warn, format!("the question `{question_id}` is not open"), None);
+                self.tell(
+                    NoticeLevel::Warn,
+                    format!("the question `{question_id}` is not open"),
+                    None,
+                );
                 continue;
             }
             let text = match value {

@@ -82,12 +82,7 @@ impl Session {
         let services = current_services.get();
         let role = start_role(&services, options.role.as_deref())?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
-        let status = Arc::new(Mutex::new(first_status(
-            &services,
-            role,
-            &opened.record.id,
-            &options,
-        )));
+        let status = Arc::new(Mutex::new(first_status(&services, role, &opened.record.id, &options)));
         follow_state(&bus, &status);
         let screen = if hello.render {
             let theme = Theme {
@@ -336,7 +331,11 @@ fn first_status(services: &Services, role: Role, conversation_id: &str, options:
 
 /// The key combinations the user chose.
 fn keys(config: &Config) -> BTreeMap<String, String> {
-    let chosen = config.table("keys").into_iter().flatten();
+    let chosen = config
+        .value_at(&["keys"])
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     chosen
         .filter_map(|(name, combo)| Some((name.clone(), combo.as_str()?.to_owned())))
         .collect()

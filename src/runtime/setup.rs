@@ -90,13 +90,18 @@ impl Setup {
                 .map(|server| format!("{} at {}", server.name, server.api_url))
                 .collect();
             let text = format!("Which server? On this machine: {}.", names.join(", "));
-            let answer = self.questions.ask(&text, &choices, choices.first().map(String::as_str)).await?;
+            let answer = self
+                .questions
+                .ask(&text, &choices, choices.first().map(String::as_str))
+                .await?;
             if answer != ANOTHER {
                 choice.api_url = answer;
                 return Ok(());
             }
         }
-        let known = Some(choice.api_url.as_str()).filter(|url| !url.is_empty()).map(str::to_owned);
+        let known = Some(choice.api_url.as_str())
+            .filter(|url| !url.is_empty())
+            .map(str::to_owned);
         loop {
             let text = "Which server? The address of its API, such as https://api.example.com/v1";
             let answer = self.questions.ask(text, &[], known.as_deref()).await?;
@@ -241,7 +246,9 @@ fn is_variable(name: &str) -> bool {
 }
 
 fn is_local(api_url: &str) -> bool {
-    ["://127.", "://localhost", "://[::1]"].iter().any(|part| api_url.contains(part))
+    ["://127.", "://localhost", "://[::1]"]
+        .iter()
+        .any(|part| api_url.contains(part))
 }
 
 /// What a first turn without a server is told: in one line, how to connect one; and what on this machine could be.

@@ -6,9 +6,12 @@ use similar::TextDiff;
 use tokio::sync::OwnedMutexGuard;
 
 use super::context::ToolContext;
-use super::files::{Loaded, hash_of, load, path_error, replace};
+use super::files::{Loaded, hash_of, load, path_error};
+use super::replace::replace;
 use super::result::ToolError;
 use super::state::FileChange;
+use super::text::Text;
+use super::versions::Lines;
 use crate::process::confine::{Place, Resolver};
 
 /// Longest diff put into the metadata, in bytes; larger files and changes have none.
@@ -58,6 +61,11 @@ impl Target {
         &self.name
     }
 
+    /// The lines the file had when its hash was the one that `hash` names, if it was seen then.
+    pub(super) fn version(&self, hash: &str) -> Option<Lines> {
+        self.ctx.state.version(&self.place.path, hash)
+    }
+
     /// The place.
     pub(super) fn place(&self) -> &Place {
         &self.place
@@ -102,6 +110,9 @@ impl Target {
         let hash = hash_of(&bytes);
         let old = before.as_ref().map_or(&[][..], |before| &before.bytes);
         let diff = unified(&self.name, old, &bytes);
+        if let Some(text) = Text::new(bytes) {
+            self.ctx.state.note_version(&self.place.path, &hash, &text);
+        }
         self.ctx.state.record_change(FileChange {
             turn_id: self.ctx.turn_id.clone(),
             call_id: self.ctx.call_id.clone(),
@@ -114,8 +125,10 @@ impl Target {
     }
 }
 
-/// The difference of two contents as a unified diff, if both are text and it is not too long.
-pub(super) fn unified(name: &str, old: &[u8], new: &[u8]) -> String {
+/// The difference of two contents as a unified diff with `name` in its header; empty where one of them is no UTF-8 text
+/// or the diff would be longer than 16 KiB.
+#[must_use]
+pub fn unified(name: &str, old: &[u8], new: &[u8]) -> String {
     if old.len().max(new.len()) > DIFF_OF_BYTES {
         return String::new();
     }

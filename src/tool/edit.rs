@@ -16,6 +16,7 @@ use super::replace_text::{self, Replacement};
 use super::result::{ToolError, ToolOutput};
 use super::spec::{Renderer, ToolSpec};
 use super::text::{Text, Unencodable, cut};
+use super::versions::{explain, lines_of};
 
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
@@ -104,23 +105,17 @@ fn edit(target: Target, args: Args) -> Result<ToolOutput, ToolError> {
         (None, Some(_)) => Op::ReplaceText,
         (None, None) => return Err(bad("`edit` needs `op`: replace, insert, delete or replace_text.")),
     };
-    if let Some(hash) = &args.hash
-        && !names_hash(hash, &before.hash)
-    {
-        return Err(ToolError::to_model(
-            "stale_hash",
-            format!(
-                "{name} is not what you saw: its hash is {} now, not {hash}. Read it again; nothing was changed.",
-                short(&before.hash)
-            ),
-        ));
-    }
     let Some(text) = Text::new(before.bytes.clone()) else {
         return Err(ToolError::to_model(
             "binary",
             format!("{name} is a binary file; only a command can change it."),
         ));
     };
+    if let Some(hash) = &args.hash
+        && !names_hash(hash, &before.hash)
+    {
+        return Err(stale(&target, &args, &text, hash, &before.hash));
+    }
     let plan = match op {
         Op::ReplaceText => by_text(&name, &text, &args)?,
         _ => by_lines(&name, &text, op, &args)?,
@@ -144,6 +139,21 @@ fn edit(target: Target, args: Args) -> Result<ToolOutput, ToolError> {
         )));
     };
     Ok(tell(&name, &after, &region, lines_before, &hash, &notes).with("diff", diff))
+}
+
+/// The answer to a hash the file does not have any more: what has changed since, as far as it is known.
+fn stale(target: &Target, args: &Args, text: &Text, given: &str, hash: &str) -> ToolError {
+    let name = target.name();
+    let number = |line: Option<u64>| line.and_then(|line| usize::try_from(line).ok());
+    let wanted = number(args.start_line).map(|first| first..=number(args.end_line).unwrap_or(first).max(first));
+    let since = match target.version(given) {
+        Some(seen) => explain(&seen, &lines_of(text), hash, wanted),
+        None => format!("No version with hash {given} was seen in this session. Read it again."),
+    };
+    ToolError::to_model(
+        "stale_hash",
+        format!("{name} has the hash {} now; nothing was changed. {since}", short(hash)),
+    )
 }
 
 fn by_lines(name: &str, text: &Text, op: Op, args: &Args) -> Result<Plan, ToolError> {

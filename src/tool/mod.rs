@@ -12,36 +12,53 @@
 //! | `context`, `state` | what a tool is given for a call, and for a session |
 //! | `args` | arguments as models write them, and errors they can act on |
 //! | `result` | what a tool returns, and what the engine gets |
+//! | `code` | looking into code: walking, searching, symbols |
+//! | `versions` | what files were like when they were seen |
 //! | `output` | a command's output as the model reads it |
-//! | `files`, `text` | files byte for byte, and as lines |
-//! | `change`, `replace_text` | one change of a file; finding the text it is about |
+//! | `files`, `replace` | reading a file whole; replacing it at once, losing nothing |
+//! | `text` | bytes as lines of text in whatever encoding |
+//! | `change` | one change of a file |
+//! | `replace_text`, `loose` | finding the text an edit is about, exactly or as it can only be meant |
 
 mod args;
 mod change;
+mod code;
 mod context;
 mod executor;
 mod files;
+mod git_flags;
+mod loose;
 mod output;
 mod registry;
+mod replace;
 mod replace_text;
 mod result;
 mod spec;
 mod state;
 mod text;
+mod versions;
 
 mod bash;
+mod code_files;
+mod code_grep;
+mod code_map;
+mod code_outline;
+mod code_symbols;
 mod edit;
+mod git;
 mod job_kill;
 mod job_output;
 mod read;
 mod write;
 
+pub use change::unified;
+pub use code_grep::search_lines;
 pub use context::{Progress, ToolContext, ToolLimits, ToolProgress};
 pub use executor::execute;
 pub use registry::{RegisterError, Registry, ResolveError};
 pub use result::{Failure, MutationState, ToolError, ToolOutput, ToolResult};
 pub use spec::{Renderer, ToolSpec};
-pub use state::{FileChange, PreimageKeeper, ToolState};
+pub use state::{FileChange, NetChange, PreimageKeeper, ToolState, net_changes};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -65,7 +82,9 @@ macro_rules! tools {
     };
 }
 
-tools! { read, write, edit, bash, job_output, job_kill }
+tools! {
+    read, write, edit, bash, job_output, job_kill, code_map, code_files, code_grep, code_symbols, code_outline, git
+}
 
 /// Runs `work` where it may block: file systems can take their time.
 async fn blocking<T: Send + 'static>(

@@ -122,7 +122,10 @@ fn read(ctx: &ToolContext, args: &Args) -> Result<ToolOutput, ToolError> {
     file.read_to_end(&mut bytes).map_err(|error| io_error(&name, error))?;
     let (hash, size) = (hash_of(&bytes), bytes.len() as u64);
     match Text::new(bytes) {
-        Some(text) => Ok(tell(&name, &show(&text, &window), &hash, size, Some(text.encoding))),
+        Some(text) => {
+            ctx.state.note_version(&place.path, &hash, &text);
+            Ok(tell(&name, &show(&text, &window), &hash, size, Some(text.encoding)))
+        }
         None => Ok(ToolOutput::text(format!(
             "{name} is a binary file: {size} bytes, hash {}. Its bytes are not shown.",
             short(&hash)

@@ -1,8 +1,9 @@
-//! Finding the text that is to be replaced: exactly, else with other line ends; and what is near it when it is not
-//! there.
+//! Finding the text that is to be replaced: exactly, else with other line ends, else written otherwise if that can
+//! only mean one place; and what is near it when it is not there.
 
 use std::ops::Range;
 
+use super::loose;
 use super::result::ToolError;
 use super::text::{Encoding, Eol, Text, cut, with_eol};
 
@@ -24,36 +25,81 @@ pub(super) struct Replacement {
 pub(super) fn plan(name: &str, text: &Text, old: &str, new: &str, all: bool) -> Result<Replacement, ToolError> {
     let (found, length) = occurrences(text, old);
     if found.is_empty() {
-        return Err(ToolError::to_model("not_found", missing(name, text, old)));
+        return loosely(name, text, old, new);
     }
     if found.len() > 1 && !all {
-        let lines: Vec<String> = found.iter().take(10).map(|at| text.line_at(*at).to_string()).collect();
-        let more = if found.len() > 10 { ", …" } else { "" };
-        return Err(ToolError::to_model(
-            "ambiguous",
-            format!(
-                "`old` occurs {} times in {name}, at lines {}{more}. Add lines around it to make it unique, or set `all`.",
-                found.len(),
-                lines.join(", ")
-            ),
-        ));
+        let lines = found.iter().map(|at| text.line_at(*at));
+        return Err(ambiguous(name, found.len(), lines, "`old` occurs"));
     }
     let changes = found
         .into_iter()
-        .map(|at| {
-            let eol = text.eol_near(text.line_at(at));
-            Ok((at..at + length, encode_beside(text, at, new, eol)?))
-        })
+        .map(|at| Ok((at..at + length, encode_beside(text, at, new)?)))
         .collect::<Result<Vec<_>, char>>()
-        .map_err(|c| {
-            ToolError::to_model(
-                "unencodable",
-                format!("{name} is {}, which has no character {c:?}.", text.encoding.name()),
-            )
-        })?;
+        .map_err(|c| unencodable(name, text, c))?;
     Ok(Replacement {
         changes,
         notes: Vec::new(),
+    })
+}
+
+fn ambiguous(name: &str, count: usize, lines: impl Iterator<Item = usize>, what: &str) -> ToolError {
+    let lines: Vec<String> = lines.take(10).map(|line| line.to_string()).collect();
+    let more = if count > 10 { ", …" } else { "" };
+    ToolError::to_model(
+        "ambiguous",
+        format!(
+            "{what} {count} times in {name}, at lines {}{more}. Add lines around it to make it unique, or set `all`.",
+            lines.join(", ")
+        ),
+    )
+}
+
+fn unencodable(name: &str, text: &Text, c: char) -> ToolError {
+    ToolError::to_model(
+        "unencodable",
+        format!("{name} is {}, which has no character {c:?}.", text.encoding.name()),
+    )
+}
+
+/// The same where `old` is written otherwise in the file: only if there is one place it can mean.
+fn loosely(name: &str, text: &Text, old: &str, new: &str) -> Result<Replacement, ToolError> {
+    let nothing = || ToolError::to_model("not_found", missing(name, text, old));
+    // Only where the file is one text, each character of which is some bytes of it.
+    if !matches!(text.encoding, Encoding::Utf8 | Encoding::Latin1) {
+        return Err(nothing());
+    }
+    let whole = text.decode(text.bom()..text.bytes.len());
+    let found = loose::find(&whole, old);
+    // In a Latin-1 file a character is one byte there and may be two here.
+    let at = |position: usize| match text.encoding {
+        Encoding::Latin1 => whole[..position].chars().count(),
+        _ => text.bom() + position,
+    };
+    let found = match found.as_slice() {
+        [] => return Err(nothing()),
+        [one] => one.clone(),
+        many => {
+            let lines = many.iter().map(|range| text.line_at(at(range.start)));
+            let what = "Apart from blanks and quotes `old` occurs";
+            return Err(ambiguous(name, many.len(), lines, what));
+        }
+    };
+    let changes = loose::changes(&whole[found.clone()], old, new).ok_or_else(nothing)?;
+    let line = text.line_at(at(found.start));
+    let changes = changes
+        .into_iter()
+        .map(|(range, new)| {
+            let (start, end) = (at(found.start + range.start), at(found.start + range.end));
+            Ok((start..end, encode_beside(text, start, &new)?))
+        })
+        .collect::<Result<Vec<_>, char>>()
+        .map_err(|c| unencodable(name, text, c))?;
+    Ok(Replacement {
+        changes,
+        notes: vec![format!(
+            "`old` differs from line {line} on in blanks, quotes or the like, and was taken for it because nothing \
+             else comes near; what you did not change there stays as it was."
+        )],
     })
 }
 
@@ -85,8 +131,9 @@ fn latin1(text: &str) -> Result<Vec<u8>, char> {
 }
 
 /// `new` in the encoding of the line at `at`.
-fn encode_beside(text: &Text, at: usize, new: &str, eol: Eol) -> Result<Vec<u8>, char> {
+fn encode_beside(text: &Text, at: usize, new: &str) -> Result<Vec<u8>, char> {
     let line = text.line_at(at);
+    let eol = text.eol_near(line);
     if text.encoding == Encoding::Mixed && std::str::from_utf8(&text.bytes[text.range(line, line)]).is_err() {
         return latin1(&with_eol(new, eol));
     }

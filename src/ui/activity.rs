@@ -223,7 +223,7 @@ mod tests {
             1000,
             "First I look at it.\nThen I consider everything there is to consider",
         );
-        assert_eq!(shown(&activity, 4100), "⠙ thinking 3 s · ing there is to consider");
+        assert_eq!(shown(&activity, 4100), "⠙ thinking 3 s · g there is to consider");
         activity.start_tool(Running::new("a", "bash", 5000));
         activity.start_tool(Running::new("b", "read", 5000));
         activity.tool_output("a", "10%\r20%\r\x1b[32m30%\x1b[0m");

@@ -231,22 +231,52 @@ mod tests {
         let old = "one\ntwo three\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
         let new = "one\ntwo 3\nfour\nfive\nsix\nseven\neight\nnine\nten\neleven\n";
         let lines = between(&PAGE, old, new, 2, 40);
-        insta::assert_snapshot!(plain(&lines), @"");
-        insta::assert_snapshot!(described(&lines[1..3]), @"");
+        insta::assert_snapshot!(plain(&lines), @"
+         1   one
+         2 - two three
+         2 + two 3
+         3   four
+         4   five
+         5   six
+        …
+         7   eight
+         8   nine
+         9   ten
+        10 + eleven
+        ");
+        insta::assert_snapshot!(described(&lines[1..3]), @"
+        <marker> 2 </><diff.removed>- </><diff.removed>two</><diff.removed> </><diff.removed/diff.removed_word>three</>
+        <marker> 2 </><diff.added>+ </><diff.added>two</><diff.added> </><diff.added/diff.added_word>3</>
+        ");
     }
 
     #[test]
     fn long_changes_say_what_is_left_out_and_long_lines_are_cut() {
         let new: String = (0..30).map(|n| format!("line {n} {}\n", "x".repeat(60))).collect();
         let lines = between(&PAGE, "", &new, 0, 4);
-        insta::assert_snapshot!(plain(&lines), @"");
+        insta::assert_snapshot!(plain(&lines), @"
+         1 + line 0 xxxxxxxxxxxxxxxxxxxxxxxxxxx…
+         2 + line 1 xxxxxxxxxxxxxxxxxxxxxxxxxxx…
+         3 + line 2 xxxxxxxxxxxxxxxxxxxxxxxxxxx…
+         4 + line 3 xxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        … 26 more lines
+        ");
         assert!(lines.iter().all(|line| line.width() <= 40));
     }
 
     #[test]
     fn several_files_and_lines_that_look_like_headers() {
         let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ fn main()\n--- gone\n+++ come\n same\n--- a/y\n+++ b/y\n@@ -5 +5 @@\n-\x1b[31ma\n\\ No newline at end of file\n+b\n";
-        insta::assert_snapshot!(plain(&unified(&PAGE, diff, 0, 40)), @"");
-        assert_eq!(plain(&unified(&PAGE, "not a diff\n", 0, 40)), "   not a diff");
+        insta::assert_snapshot!(plain(&unified(&PAGE, diff, 0, 40)), @"
+        … fn main()
+        1 - -- gone
+        1 + ++ come
+        2   same
+        b/y
+        …
+        5 - a
+        5 + b
+        ");
+        assert_eq!(plain(&unified(&PAGE, "not a diff\n", 0, 40)), "    not a diff");
     }
 }

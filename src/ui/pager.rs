@@ -457,7 +457,22 @@ mod tests {
         messages.push(Message::assistant("# Done\nTwo files."));
         let mut pager = Pager::new("conversation", Document::Conversation(messages, "direct".into()));
         let all = rows(&mut pager, 40, 60);
-        insta::assert_snapshot!(all[..pager.lines.len()].join("\n"), @"");
+        insta::assert_snapshot!(all[..pager.lines.len()].join("\n"), @"
+        System
+        2.0k characters of instructions
+
+        You
+        Please list.
+
+        Smith
+        [bash] ls
+          a.rs
+          b.rs
+
+        Done
+
+        Two files.
+        ");
         let words: String = (0..400).map(|n| format!("word{n} ")).collect();
         let mut pager = Pager::new("t", Document::Markdown(words));
         rows(&mut pager, 10, 60);

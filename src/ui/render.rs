@@ -19,8 +19,10 @@ use crate::ui::theme::{Theme, ThemeProblem, ThemeSource};
 
 /// Milliseconds between two frames of an animation.
 const FRAME_MS: u64 = 100;
-/// Milliseconds between two previews of text that arrives.
+/// Milliseconds between two previews of text that arrives, at least.
 const PREVIEW_MS: u64 = 33;
+/// Bytes of an unfinished block that make previews one millisecond rarer: long blocks cost no more than short ones.
+const PREVIEW_BYTES_PER_MS: usize = 64;
 
 /// A piece to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +165,7 @@ impl Renderer {
         if !out.is_empty() {
             chunks.push(self.permanent(&out));
         }
-        let due = redraw || !out.is_empty() || (self.stale && self.now.saturating_sub(self.drawn) >= PREVIEW_MS);
+        let due = redraw || !out.is_empty() || (self.stale && self.now.saturating_sub(self.drawn) >= self.preview_ms());
         if due {
             chunks.extend(self.draw());
         }
@@ -292,6 +294,10 @@ impl Renderer {
                 self.begin(Surface::Note, out);
                 out.push(lines::queued(&self.page, text, *queued));
             }
+            EventKind::InputSettled { .. } => {
+                self.end_text(out);
+                self.activity = Activity::Idle;
+            }
             EventKind::StatusChanged { state } => match state {
                 SessionState::Idle | SessionState::Error | SessionState::Cancelled => {
                     self.end_text(out);
@@ -303,7 +309,6 @@ impl Renderer {
                 SessionState::Thinking | SessionState::Streaming | SessionState::Tool => return false,
             },
             EventKind::PromptBuilt { .. }
-            | EventKind::InputSettled { .. }
             | EventKind::DispatchCancelRequested { .. }
             | EventKind::UsageUpdated { .. }
             | EventKind::TurnPersisted { .. }
@@ -437,6 +442,10 @@ impl Renderer {
     }
 
     // Pieces.
+
+    fn preview_ms(&self) -> u64 {
+        PREVIEW_MS + u64::try_from(self.stream.unfinished() / PREVIEW_BYTES_PER_MS).unwrap_or(u64::MAX / 2)
+    }
 
     fn permanent(&mut self, lines: &[Line]) -> RenderChunk {
         let mut ansi = String::new();

@@ -110,9 +110,12 @@ fn each_kind_of_record_can_be_written_changed_and_removed() {
 
         store
             .read_blocking(|reader| {
-                let all: Vec<_> = reader.conversations(10, |_| true)?.into_iter().map(|c| c.id).collect();
+                let all: Vec<_> = reader.conversations(10)?.into_iter().map(|c| c.id).collect();
                 assert_eq!(all, ["b.child.j1", "b", "c", "a"]);
+                assert_eq!(reader.conversations(2)?.len(), 2);
                 assert_eq!(reader.latest_conversation("p1")?.unwrap().id, "b");
+                let of_project = reader.find_conversations(Some("p1"), 10, |record| record.id != "c")?;
+                assert_eq!(of_project.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
                 assert_eq!(reader.latest_conversation("p2")?, None);
                 let notes = reader.notes("a", "scratchpad:x/")?;
                 assert_eq!(
@@ -137,6 +140,7 @@ fn each_kind_of_record_can_be_written_changed_and_removed() {
             .clear_messages("c")
             .delete_note("a", "other")
             .delete_memory("p1", "m1")
+            .put_conversation(conversation("a", 7))
             .clear_config_patch();
         store.commit_blocking(changes);
         store
@@ -145,6 +149,9 @@ fn each_kind_of_record_can_be_written_changed_and_removed() {
                 assert_eq!(messages.len(), 1);
                 assert_eq!((messages[0].seq, &messages[0].message), (1, &Message::user("changed")));
                 assert_eq!(reader.conversation("b")?, None);
+                // Its child's stays; what was written to last comes first.
+                let all: Vec<_> = reader.conversations(10)?.into_iter().map(|c| c.id).collect();
+                assert_eq!(all, ["b.child.j1", "a", "c"]);
                 assert_eq!(reader.messages("b")?, []);
                 assert_eq!(reader.active_conversation_id()?, None);
                 assert_eq!(reader.messages("c")?, []);
@@ -156,6 +163,19 @@ fn each_kind_of_record_can_be_written_changed_and_removed() {
             })
             .unwrap();
     }
+}
+
+#[test]
+fn a_commit_of_nothing_writes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.redb");
+    let store = store(&path);
+    store.commit_blocking(one("c", "m"));
+    let before = std::fs::read(&path).unwrap();
+    let report = store.commit_blocking(Batch::new());
+    assert_eq!((report.durability, report.notices), (Durability::Durable, Vec::new()));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(ids(&store, "c").unwrap(), ["m"]);
 }
 
 #[test]
@@ -196,6 +216,26 @@ async fn a_commit_whose_future_is_dropped_is_finished() {
     drop(commit);
     let seen = store.read(|reader| Ok(reader.messages("c")?.len())).await.unwrap();
     assert_eq!(seen, 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_question_that_panics_is_an_error_and_takes_nobody_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    for store in [
+        store(&home.path().join("a.redb")),
+        Store::new(StoreOptions::ephemeral()),
+    ] {
+        store.commit(one("c", "m1")).await;
+        let question = store.read(|reader| {
+            reader.messages("c")?;
+            panic!("a defect of the caller")
+        });
+        let (answer, report) = futures_util::future::join(question, store.commit(one("c", "m2"))).await;
+        let answer: Result<(), StoreError> = answer;
+        assert!(answer.is_err());
+        assert_eq!(report.notices, []);
+        assert_eq!(ids(&store, "c").unwrap(), ["m1", "m2"]);
+    }
 }
 
 #[test]

@@ -66,10 +66,25 @@ fn a_program_that_leads_turns() {
     }
 }
 
+/// The median time of a commit that nobody else is in the way of, in milliseconds.
+fn alone(home: &Path) -> f64 {
+    let store = store(&home.join("alone.redb"));
+    let mut times: Vec<Duration> = (0..15)
+        .map(|n| {
+            let start = Instant::now();
+            store.commit_blocking(round("c", &n.to_string()));
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1000.0
+}
+
 #[test]
 fn four_processes_write_forty_turns_each_to_one_file() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("agent_smith.redb");
+    let alone = alone(home.path());
     let mut children: Vec<Child> = (0..PROCESSES)
         .map(|_| {
             own_program("store_processes::a_program_that_leads_turns")
@@ -112,12 +127,14 @@ fn four_processes_write_forty_turns_each_to_one_file() {
     waits.sort_unstable();
     let at = |percent: usize| waits[waits.len() * percent / 100] as f64 / 1000.0;
     println!(
-        "{PROCESSES} processes, {TURNS} turns each in two conversations: wait for the lock p50 {:.2} ms, p99 {:.2} ms, worst {:.2} ms",
+        "{PROCESSES} processes, {TURNS} turns each in two conversations: wait for the lock p50 {:.2} ms, p99 {:.2} ms, \
+         worst {:.2} ms (a commit alone takes {alone:.2} ms)",
         at(50),
         at(99),
         waits[waits.len() - 1] as f64 / 1000.0
     );
-    assert!(at(99) < 250.0);
+    // Where a single commit takes long, because the machine does something else, so does everything.
+    assert!(at(99) < 250.0 * (alone / 5.0).max(1.0));
     store(&path)
         .read_blocking(|reader| {
             let shared = reader.messages("shared")?;
@@ -134,7 +151,7 @@ fn four_processes_write_forty_turns_each_to_one_file() {
                 assert_eq!(own.len(), TURNS * 5);
             }
             assert_eq!(reader.open_turns()?, []);
-            assert_eq!(reader.conversations(10, |_| true)?.len(), PROCESSES + 1);
+            assert_eq!(reader.conversations(10)?.len(), PROCESSES + 1);
             Ok(())
         })
         .unwrap();

@@ -260,3 +260,14 @@ fn a_file_that_was_only_half_begun_is_begun_again() {
         assert_eq!(ids(&store, "c").unwrap(), ["m"]);
     }
 }
+
+#[test]
+fn a_panic_that_the_store_catches_can_be_told_from_others() {
+    let home = tempfile::tempdir().unwrap();
+    let store = store(&home.path().join("a.redb"));
+    store.commit_blocking(one("c", "m"));
+    assert!(!agent_smith_core::persistence::is_contained());
+    let within = store.read_blocking(|_| Ok(agent_smith_core::persistence::is_contained()));
+    assert!(within.unwrap());
+    assert!(!agent_smith_core::persistence::is_contained());
+}

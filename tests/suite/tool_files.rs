@@ -172,6 +172,23 @@ async fn a_replacement_keeps_mode_links_and_other_names() {
 }
 
 #[tokio::test]
+async fn a_replacement_keeps_what_is_attached_to_the_file() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+    let yard = Yard::new();
+    let path = yard.write("f", "old");
+    match setxattr(&path, "user.origin", b"mail", XattrFlags::empty()) {
+        // A file system without attributes has nothing to lose.
+        Err(rustix::io::Errno::NOTSUP) => return,
+        result => result.unwrap(),
+    }
+    assert!(yard.call("write", json!({"path": "f", "content": "new"})).await.ok);
+    let mut value = [0; 16];
+    let size = getxattr(&path, "user.origin", &mut value[..]).unwrap();
+    assert_eq!((&value[..size], yard.text("f").as_str()), (&b"mail"[..], "new"));
+}
+
+#[tokio::test]
 async fn edit_by_lines_wants_the_hash_and_shows_the_change() {
     let yard = Yard::new();
     yard.write("f", "a\nb\nc\nd\n");
@@ -227,6 +244,89 @@ async fn edit_by_lines_wants_the_hash_and_shows_the_change() {
         "{}",
         result.content
     );
+}
+
+#[tokio::test]
+async fn a_stale_hash_says_what_changed_and_where_the_lines_are() {
+    let yard = Yard::new();
+    yard.write("f", "a\nb\nc\nd\n");
+    let hash = hash_of(&yard, "f").await;
+    yard.write("f", "new\na\nb\nc\nd\n");
+    let args = json!({"path": "f", "op": "replace", "hash": hash, "start_line": 3, "text": "C"});
+    let result = yard.call("edit", args).await;
+    assert!(
+        result
+            .content
+            .contains("Since you saw it, line 1 came in. Line 3 as you saw it is 4 now, unchanged"),
+        "{}",
+        result.content
+    );
+    assert_eq!(yard.text("f"), "new\na\nb\nc\nd\n");
+    // Two edits by lines that were thought out from the same hash: the second is not lost, and not done blindly.
+    let hash = hash_of(&yard, "f").await;
+    let edit =
+        |line: u32, text: &str| json!({"path": "f", "op": "replace", "hash": hash, "start_line": line, "text": text});
+    let (first, second) = tokio::join!(yard.call("edit", edit(1, "x\ny")), yard.call("edit", edit(5, "D")));
+    assert_ne!(first.ok, second.ok);
+    let (lost, line) = if first.ok {
+        (second, "Line 5 as you saw it is 6")
+    } else {
+        (first, "Line 1 as you saw it is 1")
+    };
+    assert!(
+        lost.content
+            .contains(&format!("{line} now, unchanged: repeat with that and hash")),
+        "{}",
+        lost.content
+    );
+    let result = yard
+        .call(
+            "edit",
+            json!({"path": "f", "op": "delete", "hash": "0123456789ab", "start_line": 1}),
+        )
+        .await;
+    assert!(
+        result.content.contains("No version with hash 0123456789ab was seen"),
+        "{}",
+        result.content
+    );
+}
+
+#[tokio::test]
+async fn text_that_is_written_otherwise_is_found_if_it_can_only_mean_one_place() {
+    let yard = Yard::new();
+    yard.write("f", "say(“hi”,\u{a0}a)  \r\nnext\r\n");
+    let args = json!({"path": "f", "op": "replace_text", "old": "say(\"hi\", a)\nnext", "new": "say(\"hi\", b)\nnext"});
+    let result = yard.call("edit", args).await;
+    assert!(
+        result.content.contains("differs from line 1 on in blanks, quotes"),
+        "{}",
+        result.content
+    );
+    assert_eq!(yard.text("f"), "say(“hi”,\u{a0}b)  \r\nnext\r\n");
+    yard.write("g", "a  b\na\tb\n");
+    let result = yard
+        .call(
+            "edit",
+            json!({"path": "g", "op": "replace_text", "old": "a b", "new": "c"}),
+        )
+        .await;
+    assert!(
+        result
+            .content
+            .contains("Apart from blanks and quotes `old` occurs 2 times in g, at lines 1, 2"),
+        "{}",
+        result.content
+    );
+    yard.write("l", b"caf\xe9  cr\xe8me\n");
+    let result = yard
+        .call(
+            "edit",
+            json!({"path": "l", "op": "replace_text", "old": "café crème", "new": "café noir"}),
+        )
+        .await;
+    assert!(result.ok, "{}", result.content);
+    assert_eq!(yard.bytes("l"), b"caf\xe9  noir\n");
 }
 
 #[tokio::test]

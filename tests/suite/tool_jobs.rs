@@ -132,7 +132,8 @@ async fn a_state_that_is_dropped_takes_its_jobs_along() {
 async fn a_job_has_a_timeout_only_where_one_is_asked_for() {
     let yard = Yard::new();
     let args = json!({"command": "sleep 1000", "background": true, "timeout": 0.1});
-    let result = yard.call("bash", args).await;
+    yard.call("bash", args).await;
+    let result = yard.call("job_output", json!({"job": "j1", "wait": 30})).await;
     assert!(
         result.content.contains("[Job j1: killed after its timeout."),
         "{}",

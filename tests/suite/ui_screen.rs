@@ -1,6 +1,7 @@
 //! What a user sees: events through the renderer onto the screen of a terminal.
 
-use crate::support::pty::cells;
+use std::num::NonZeroU16;
+
 use agent_smith_core::error::{AgentError, ErrorKind};
 use agent_smith_core::message::Usage;
 use agent_smith_core::protocol::{
@@ -41,9 +42,10 @@ impl Screen {
             let found = vars.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
+        let size = |cells: u16| NonZeroU16::new(cells).unwrap();
         Self {
             renderer: Renderer::for_client(term, &var, &Theme::default()).unwrap(),
-            parser: vt100::Parser::new(cells(term.rows), cells(term.cols), 1000),
+            parser: vt100::Parser::new(size(term.rows), size(term.cols), 1000),
             transient: String::new(),
             log: String::new(),
             now: 1_000_000,
@@ -211,14 +213,14 @@ fn a_turn_from_the_first_spinner_to_the_last_count() {
     screen.complete();
     screen.tool("c1", "cargo test");
     screen.send(EventKind::ToolOutputDelta {
-        skipped: 0,
         call_id: "c1".into(),
         text: "running 3 tests\n".into(),
+        skipped: 0,
     });
     screen.wait(2300);
     assert_eq!(
         screen.shows(),
-        "Smith\nLet me run the tests\n\n[bash] cargo test\n⠦ bash 2 s · running 3 tests"
+        "Smith\nLet me run the tests\n\n[bash] cargo test\n⠧ bash 2 s · running 3 tests"
     );
     screen.tool_done("c1", false, "Exit code 1.\nrunning 3 tests\nboom");
     screen.request();
@@ -227,7 +229,22 @@ fn a_turn_from_the_first_spinner_to_the_last_count() {
     screen.text("```\n");
     screen.complete();
     screen.end(StopReason::Completed, None);
-    insta::assert_snapshot!(screen.shows(), @"");
+    insta::assert_snapshot!(screen.shows(), @"
+    Smith
+    Let me run the tests
+
+    [bash] cargo test
+      Exit code 1.
+      running 3 tests
+      boom
+      failed · exit 1 · 2.3 s
+
+    They fail:
+
+      boom
+
+    2 requests · 1.5k in · 80 out · 5.6 s
+    ");
     assert_eq!(screen.transient, "");
     assert!(!screen.renderer.wants_tick());
     let (row, col) = screen.parser.screen().cursor_position();
@@ -252,12 +269,13 @@ fn an_answer_taller_than_the_screen_ends_up_whole_in_the_scrollback() {
     let mut seen = String::new();
     screen.parser.screen_mut().set_scrollback(1000);
     let scrolled = screen.parser.screen().scrollback();
-    for back in (0..=scrolled).rev() {
+    for back in (1..=scrolled).rev() {
         screen.parser.screen_mut().set_scrollback(back);
         let top = screen.parser.screen().rows(0, 20).next().unwrap();
         seen.push_str(&top);
         seen.push('\n');
     }
+    screen.parser.screen_mut().set_scrollback(0);
     seen.push_str(&screen.shows());
     let seen: Vec<&str> = seen
         .split_whitespace()
@@ -287,7 +305,14 @@ fn retries_say_that_what_was_shown_does_not_count() {
         error: busy,
     });
     screen.wait(100);
-    insta::assert_snapshot!(screen.shows(), @"");
+    insta::assert_snapshot!(screen.shows(), @"
+    Smith
+    Half an ans
+
+    warning: The server is overloaded. Retry 1 of 3 in 2.0 s.
+    What the answer had shown so far does not count.
+    ⠙ next try in 2 s
+    ");
 }
 
 #[test]
@@ -306,7 +331,7 @@ fn tools_side_by_side_name_themselves() {
     screen.tool_done("a", true, "");
     assert_eq!(
         screen.shows(),
-        "Smith\n[bash] sleep 1\n[bash] sleep 2\n  [bash] ok · 2.3 s\n  [bash] ok · 2.3 s"
+        "Smith\n[bash] sleep 1\n[bash] sleep 2\n  ok · 2.3 s\n  [bash] ok · 2.3 s"
     );
 }
 
@@ -376,7 +401,13 @@ fn a_childs_calls_stand_under_its_label() {
         },
     );
     screen.tool_done("a", true, "Found it.");
-    insta::assert_snapshot!(screen.shows(), @"");
+    insta::assert_snapshot!(screen.shows(), @"
+    Smith
+    [bash] dispatch
+    Link [read] src/lib.rs
+      Found it.
+      [bash] ok · 2.3 s
+    ");
     for spec in &ROLES {
         assert_eq!(role_name(spec.name), spec.label);
     }
@@ -389,9 +420,9 @@ fn escape_sequences_of_models_and_tools_do_nothing() {
     screen.text("a\x1b[2J\x1b]0;title\x07b [l](https://x.org/\x1b[3J)\n\n");
     screen.tool("c", "echo \x1b[5;5Hx\x1bc");
     screen.send(EventKind::ToolOutputDelta {
-        skipped: 0,
         call_id: "c".into(),
         text: "\x1b[?1049hx\n".into(),
+        skipped: 0,
     });
     screen.wait(200);
     screen.tool_done("c", true, "\x1b[?1049h\x1b[10;10Hout\x1b]52;c;AA==\x07\u{9b}2J");
@@ -402,7 +433,16 @@ fn escape_sequences_of_models_and_tools_do_nothing() {
         value: None,
     });
     assert!(!screen.parser.screen().alternate_screen());
-    insta::assert_snapshot!(screen.shows(), @"");
+    insta::assert_snapshot!(screen.shows(), @"
+    Smith
+    a^[[2J^[]0;title^Gb [l](https://x.org/^[[3J)
+
+    [bash] echo ^[[5;5Hx^[c
+      out2J
+      ok · 2.3 s
+
+    ^[[2J
+    ");
     // Only styles and the one link were ever sent.
     let mut left = screen.log.as_str();
     while let Some(at) = left.find('\x1b') {
@@ -437,7 +477,14 @@ fn without_a_terminal_there_are_only_plain_permanent_lines() {
         assert_eq!(screen.chunks.1, 0);
         assert!(!screen.log.contains('\x1b'));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(screen.log, @"");
+            insta::assert_snapshot!(screen.log, @"
+            Smith
+            # Head
+
+            `code` and more
+
+            2 requests · 1.5k in · 80 out · 5.6 s
+            ");
         }
     }
 }

@@ -124,7 +124,7 @@ impl Home {
         store
             .read_blocking(|reader| {
                 let mut all = Vec::new();
-                let mut conversations = reader.conversations(usize::MAX, |_| true)?;
+                let mut conversations = reader.conversations(usize::MAX)?;
                 conversations.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
                 for conversation in conversations {
                     all.extend(reader.messages(&conversation.id)?);

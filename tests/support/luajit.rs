@@ -14,8 +14,13 @@ pub fn program() -> Option<PathBuf> {
         .find(|program| program.is_file());
     if found.is_none() {
         let must = std::env::var_os(MUST_RUN).is_some_and(|value| value == "1");
-        assert!(!must, "luajit is not installed, and {MUST_RUN}=1 says this test must run");
-        eprintln!("SKIPPED: luajit is not installed (Debian: apt-get install luajit); set {MUST_RUN}=1 to fail instead");
+        assert!(
+            !must,
+            "luajit is not installed, and {MUST_RUN}=1 says this test must run"
+        );
+        eprintln!(
+            "SKIPPED: luajit is not installed (Debian: apt-get install luajit); set {MUST_RUN}=1 to fail instead"
+        );
     }
     found
 }

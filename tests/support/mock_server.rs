@@ -92,7 +92,12 @@ pub struct MockServer {
 impl MockServer {
     /// Starts it at a free port of 127.0.0.1.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(0)
+    }
+
+    /// Starts it at this port, for servers that must be told the address before.
+    pub fn start_at(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let address = listener.local_addr().unwrap();
         let inner = Arc::new(Inner::default());
         let shared = Arc::clone(&inner);

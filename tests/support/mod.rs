@@ -4,11 +4,14 @@
 pub mod answers;
 pub mod gates;
 pub mod home;
+pub mod lua;
 pub mod luajit;
+pub mod masked;
 pub mod mock_server;
 pub mod power;
 pub mod pty;
 pub mod quirk_cases;
+pub mod skip;
 pub mod store;
 pub mod strict;
 pub mod tools;

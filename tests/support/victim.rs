@@ -18,7 +18,8 @@ use crate::support::store::is_valid_history;
 /// The test of this binary that stands for a program: `cargo test` leaves it out, a harness runs it by its name.
 pub fn own_program(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads", "1"]);
+    let test = format!("suite::{test}");
+    command.args(["--exact", &test, "--ignored", "--nocapture", "--test-threads", "1"]);
     // What the harness's own run is told is not for the victim.
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("AGENT_SMITH_FAILPOINT") {

@@ -77,7 +77,12 @@ impl Actor {
     pub(super) fn reload(&mut self) -> Result<(), AgentError> {
         let paths = self.paths()?;
         let old = self.services.config.layers().clone();
-        let loaded = config::load(&paths.user_file(), old.patch, old.ephemeral, Some(&self.services.config));
+        let loaded = config::load(
+            &paths.user_file(),
+            old.patch,
+            old.ephemeral,
+            Some(&self.services.config),
+        );
         for problem in loaded.problems {
             self.tell_error(problem.into());
         }
@@ -86,7 +91,11 @@ impl Actor {
         let composed = services::compose(loaded.config, store, &self.env, &state_dir, self.handles.clone());
         self.services = Arc::new(composed);
         self.current_services.replace(Arc::clone(&self.services));
-        let model = self.services.model.select(self.role, self.model_override.as_deref()).model;
+        let model = self
+            .services
+            .model
+            .select(self.role, self.model_override.as_deref())
+            .model;
         self.set_status(|status| status.model = model);
         Ok(())
     }

@@ -78,7 +78,15 @@ fn results_say_how_it_went_and_show_the_head_of_what_came() {
         "done",
         json!({"path": "a", "line_delta": 1, "diff": "--- a\n+++ a\n@@ -1 +1,2 @@\n-x\n+y\n+z\n"}),
     );
-    let mut lines = tool_finished(&PAGE, &ok, false);
+    let arguments = r#"{"command":"x"}"#;
+    let mut lines = vec![tool_call(
+        &PAGE,
+        Call {
+            name: "bash",
+            arguments,
+        },
+    )];
+    lines.extend(tool_finished(&PAGE, &ok, false));
     lines.extend(tool_finished(&PAGE, &failed, true));
     lines.extend(tool_finished(&PAGE, &read, false));
     lines.extend(tool_finished(&PAGE, &edit, false));
@@ -91,8 +99,33 @@ fn results_say_how_it_went_and_show_the_head_of_what_came() {
         },
         true,
     ));
-    insta::assert_snapshot!(plain(&lines), @"");
-    insta::assert_snapshot!(described(&tool_finished(&PAGE, &failed, true)), @"");
+    insta::assert_snapshot!(plain(&lines), @"
+    [bash] x
+      line 1
+      line 2
+      line 3
+      line 4
+      line 5
+      line 6
+      … 6 more lines
+      ok · 12 lines · 1.2 s
+      Exit code 2.
+      boom
+      [bash] failed · exit 2 · 1.2 s · may have chang…
+      Read the output.
+      ok · lines 1–40 of 300 · 1.2 s
+      1 - x
+      1 + y
+      2 + z
+      ok · +1 · 1.2 s
+      [write] cancelled · nobody can say what it chan…
+    ");
+    insta::assert_snapshot!(described(&tool_finished(&PAGE, &failed, true)), @"
+    <tool.output>Exit code 2.</>
+    <tool.output>boom</>
+    <tool.bracket>[</><tool.name>bash</><tool.bracket>]</> <tool.failed>failed</><tool.result> · </><tool.result>exit 2</><tool.result> · </><tool.result>1.2 s</><tool.result> · </><tool.result>may have chang</><marker>…</>
+    <notice.hint>Read the output.</>
+    ");
 }
 
 #[test]
@@ -122,7 +155,28 @@ fn notices_errors_and_questions() {
     ));
     lines.extend(command_result(&PAGE, "models", "- a\n- b", false));
     lines.push(role_label("direct", "Smith"));
-    insta::assert_snapshot!(described(&lines), @"");
+    insta::assert_snapshot!(described(&lines), @"
+    <notice.warn>warning: </><notice.text>The configuration has a key that nobody</>
+             <notice.text>knows, namely colour.</>
+      <notice.hint>Did you mean color?</>
+    <notice.error>error: </><notice.text>Nobody answers at 127.0.0.1:1.</>
+      <notice.hint>Start the server.</>
+    <tool.cancelled>cancelled</>
+    <notice.warn>warning: </><notice.text>Nobody answers at 127.0.0.1:1. Retry 1 of</>
+             <notice.text>3 in 2.0 s.</>
+    <question>? </><question>Which model?</>
+    <choice>  1. </>small
+    <choice>  2. </>large<marker> (default)</>
+    <question>? </><question>Name?</>
+      <marker>default: x</>
+    <prompt.queued>queued (2): </><marker>and then</>
+    <marker>context elide: 120k → 80k tokens</>
+    <role.link>Link </><tool.cancelled>partial</><tool.result>: Found two of three places.</>
+    <notice.error>/models: </><notice.error>failed</>
+    <md.list_marker>•</> a
+    <md.list_marker>•</> b
+    <role.smith>Smith</>
+    ");
 }
 
 #[test]

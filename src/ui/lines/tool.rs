@@ -106,7 +106,8 @@ fn one_line(page: &Page, text: &str) -> String {
 #[must_use]
 pub fn tool_finished(page: &Page, finish: &ToolFinish, named: bool) -> Vec<Line> {
     let mut lines = Vec::new();
-    if let Some(Value::String(diff)) = finish.metadata.get("diff").filter(|_| finish.ok) {
+    let diff = finish.metadata.get("diff").and_then(Value::as_str);
+    if let Some(diff) = diff.filter(|_| finish.ok) {
         lines.extend(diff::unified(page, diff, INDENT, DIFF_LINES));
     } else if !finish.ok || has_output(&finish.metadata) {
         let most = if finish.ok { PREVIEW_LINES } else { PREVIEW_LINES_FAILED };

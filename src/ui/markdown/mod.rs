@@ -9,7 +9,7 @@
 //! forgotten. So that the rest still means the same, it is kept with a *header*: the opening lines of the blocks the place
 //! is inside of (`- #`, `> #`, the fence of a code block), whose own content, an empty heading, shows nothing. The cost of
 //! a piece depends on the block it is in, not on the document; a block that cannot be cut (a long table) is looked at
-//! again only when it has grown by an eighth.
+//! again only when it has grown by a quarter.
 //!
 //! Places are looked for at line ends only, whatever pieces the text came in: any split gives the same lines.
 //!
@@ -53,8 +53,8 @@ impl Default for MarkdownOptions {
     }
 }
 
-/// Above this many bytes an unfinished block is looked at again only when it has grown by an eighth.
-const EAGER_BYTES: usize = 4096;
+/// Above this many bytes an unfinished block is looked at again only when it has grown by a quarter.
+const EAGER_BYTES: usize = 2048;
 /// Above this many bytes a preview shows the end of the unfinished block as plain text.
 const PREVIEW_BYTES: usize = 8192;
 /// How much of it such a preview looks at.
@@ -171,10 +171,16 @@ impl MarkdownStream {
         layout::layout(&self.kept, &self.resume, &self.definitions, &self.options).lines
     }
 
+    /// How long the unfinished rest is, in bytes: what a preview costs grows with it.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.kept.len() - self.resume.header_len
+    }
+
     /// Whether nothing is left unfinished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.len() == self.resume.header_len
+        self.unfinished() == 0
     }
 
     /// From now on lines have this width.
@@ -188,7 +194,7 @@ impl MarkdownStream {
         }
         let Some(cut) = cut::find(&self.kept, &self.resume, &self.definitions) else {
             let len = self.kept.len();
-            self.next_look = if len > EAGER_BYTES { len + len / 8 } else { 0 };
+            self.next_look = if len > EAGER_BYTES { len + len / 4 } else { 0 };
             return;
         };
         let finished = &self.kept[..cut.at];

@@ -177,4 +177,4 @@ socket.select = function(receivers, senders, seconds)
 	return readable, writable, ready == 0 and "timeout" or nil
 end
 
-return { ps = ps, socket = socket, json = require("cjson") }
+return { ps = ps, socket = socket, json = require("json") }

@@ -134,6 +134,11 @@ hazards.stopped_sidecar = function()
 	script.say(seen)
 end
 
+-- There is nothing that could be a sidecar.
+hazards.no_session = function()
+	script.say(outcome(script.open(plan)))
+end
+
 -- What a caller may get wrong. Both carriers have to answer the same.
 hazards.misuse = function()
 	local session = assert(script.open(plan))

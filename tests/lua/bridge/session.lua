@@ -4,7 +4,7 @@
 
 package.path = "lua/?.lua;tests/lua/bridge/?.lua;" .. package.path
 
-local json = require("cjson")
+local json = require("json")
 
 local read_plan = function(path)
 	local file = assert(io.open(path))

@@ -1,0 +1,182 @@
+//! Lua hosts of the tests: a process of Debian's `luajit` that plays a script of `tests/lua/bridge` through one carrier.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use agent_smith_core::protocol::PROTOCOL_VERSION;
+use serde_json::{Value, json};
+
+use super::gates::PATIENCE;
+use super::home::Home;
+use super::skip;
+
+/// A way to the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The shared object, in the Lua process.
+    Native,
+    /// `agent-smith serve`, through the pure-Lua client.
+    Sidecar,
+}
+
+pub const CARRIERS: [Carrier; 2] = [Carrier::Native, Carrier::Sidecar];
+
+/// A script to be played.
+pub struct Script<'a> {
+    home: &'a Home,
+    plan: Value,
+    name: &'static str,
+    command: Command,
+}
+
+impl<'a> Script<'a> {
+    /// The script `name` through `carrier`, with these further members of its plan.
+    #[track_caller]
+    pub fn new(home: &'a Home, carrier: Carrier, name: &'static str, more: &Value) -> Option<Self> {
+        let command = Command::new(skip::find("luajit")?);
+        let mut plan = json!({
+            "carrier": if carrier == Carrier::Native { "native" } else { "sidecar" },
+            "library": skip::core_library(),
+            "command": env!("CARGO_BIN_EXE_agent-smith"),
+            "hello": {"protocol": PROTOCOL_VERSION, "client": "test", "cwd": home.project(), "pid": std::process::id()},
+        });
+        plan.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Some(Self {
+            home,
+            plan,
+            name,
+            command,
+        })
+    }
+
+    /// Runs luajit under another program.
+    pub fn under(mut self, program: &Path, arguments: &[&str]) -> Self {
+        let luajit = self.command.get_program().to_owned();
+        self.command = Command::new(program);
+        self.command.args(arguments).arg(luajit);
+        self
+    }
+
+    /// Sets a variable of the Lua process.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Lua {
+        let plan = self.home.path().join("plan.json");
+        std::fs::write(&plan, self.plan.to_string()).unwrap();
+        let own: Vec<_> = self
+            .command
+            .get_envs()
+            .map(|(name, value)| (name.to_owned(), value.unwrap().to_owned()))
+            .collect();
+        self.command
+            .arg(format!("tests/lua/bridge/{}.lua", self.name))
+            .arg(plan)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_clear()
+            .envs(self.home.env())
+            .envs(own)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Lua::of(self.command.spawn().unwrap())
+    }
+
+    /// Runs it to its end, which has to be a good one with nothing on stderr; what it said.
+    #[track_caller]
+    pub fn run(self) -> Vec<Value> {
+        let mut lua = self.start();
+        let said: Vec<_> = std::iter::from_fn(|| lua.next()).collect();
+        let (code, stderr) = lua.end();
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "after {said:#?}");
+        said
+    }
+}
+
+/// A Lua process.
+pub struct Lua {
+    child: Child,
+    lines: Receiver<Value>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Lua {
+    fn of(mut child: Child) -> Self {
+        let (sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "not_json": line }));
+                if sender.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        });
+        Self {
+            child,
+            lines,
+            stderr: Some(stderr),
+        }
+    }
+
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// The next line it says; `None` at the end.
+    #[track_caller]
+    pub fn next(&mut self) -> Option<Value> {
+        match self.lines.recv_timeout(PATIENCE * 3) {
+            Ok(value) => Some(value),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = self.child.kill();
+                let (_, stderr) = self.end();
+                panic!("the Lua process says nothing; on stderr: {stderr}")
+            }
+        }
+    }
+
+    /// Its exit code and what it wrote to stderr.
+    #[track_caller]
+    pub fn end(&mut self) -> (Option<i32>, String) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if begun.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                panic!("the Lua process does not end");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        };
+        (
+            status.code(),
+            self.stderr
+                .take()
+                .map(|thread| thread.join().unwrap())
+                .unwrap_or_default(),
+        )
+    }
+}
+
+impl Drop for Lua {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,89 @@
+//! Events in a form that is the same whenever, wherever and through whatever carrier the same thing happened.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::home::Home;
+
+/// Members whose value depends on the clock, or on who asked.
+const CLOCK: [&str; 4] = ["ts", "duration_ms", "delay_ms", "reason"];
+/// Members that are ids, numbered by when they are first seen.
+const IDS: [&str; 3] = ["turn_id", "conversation_id", "job_id"];
+
+/// Masks ids, times and paths, and joins neighbouring deltas of one stream.
+pub fn masked(home: &Home, events: &[Value]) -> Vec<Value> {
+    let mut ids = BTreeMap::new();
+    let root = home.path().to_str().unwrap();
+    let mut out: Vec<Value> = Vec::new();
+    for event in events {
+        let event = mask(event, root, &mut ids);
+        match out.last_mut() {
+            Some(last) if joins(last, &event) => {
+                let text = format!("{}{}", text_of(last), text_of(&event));
+                last["data"]["text"] = json!(text);
+            }
+            _ => out.push(event),
+        }
+    }
+    out
+}
+
+fn text_of(event: &Value) -> &str {
+    event["data"]["text"].as_str().unwrap()
+}
+
+fn joins(last: &Value, next: &Value) -> bool {
+    let same = |member: &str| last["data"][member] == next["data"][member];
+    last["type"].as_str().unwrap().ends_with("_delta")
+        && last["type"] == next["type"]
+        && last["turn_id"] == next["turn_id"]
+        && same("call_id")
+        && next["data"].get("skipped").is_none()
+}
+
+fn mask(value: &Value, root: &str, ids: &mut BTreeMap<String, usize>) -> Value {
+    match value {
+        Value::Object(members) => {
+            let masked = members.iter().map(|(name, value)| {
+                let value = match value {
+                    Value::String(id) if IDS.contains(&name.as_str()) => {
+                        let next = ids.len() + 1;
+                        json!(format!("<{name} {}>", ids.entry(id.clone()).or_insert(next)))
+                    }
+                    _ if CLOCK.contains(&name.as_str()) => json!("<masked>"),
+                    other => mask(other, root, ids),
+                };
+                (name.clone(), value)
+            });
+            // Lua keeps no order of members.
+            Value::Object(masked.collect::<BTreeMap<_, _>>().into_iter().collect())
+        }
+        // Lua has one empty table, and one kind of number.
+        Value::Array(items) if items.is_empty() => json!({}),
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+            format!("{:.0}", number.as_f64().unwrap())
+                .parse::<i64>()
+                .map_or(json!(number), |whole| json!(whole))
+        }
+        Value::Array(items) => items.iter().map(|item| mask(item, root, ids)).collect(),
+        Value::String(text) => {
+            let text = text.replace(root, "<home>");
+            let port = text.find("127.0.0.1:").map(|at| at + "127.0.0.1:".len());
+            Value::String(match port {
+                Some(at) => {
+                    let digits = text[at..].chars().take_while(char::is_ascii_digit).count();
+                    format!("{}<port>{}", &text[..at], &text[at + digits..])
+                }
+                None => text,
+            })
+        }
+        other => other.clone(),
+    }
+}
+
+/// One event a line: its type, then its data.
+pub fn readable(events: &[Value]) -> String {
+    let line = |event: &Value| format!("{} {}\n", event["type"].as_str().unwrap(), event["data"]);
+    events.iter().map(line).collect()
+}
