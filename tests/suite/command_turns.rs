@@ -148,7 +148,7 @@ fn a_line_of_the_shell_is_shown_and_goes_with_the_next_turn() {
     insta::assert_snapshot!(said, @r#"
     <user_shell command="echo &quot;hello there&quot;; exit 3">
     hello there
-    [Exit status 3.]
+    [Exit code 3.]
     </user_shell>
 
     what was that?
