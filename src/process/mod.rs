@@ -2,7 +2,7 @@
 //! behind is ended, and how a path is opened without leaving a root.
 //!
 //! This is the only room that starts processes. It installs no signal handler and forks no memory: children are
-//! started by `posix_spawn` (see [`spawn`]) and waited for through their pidfd.
+//! started by `posix_spawn` (see [`spawn`](mod@spawn)) and waited for through their pidfd.
 //!
 //! | file | idea |
 //! |---|---|

@@ -421,14 +421,23 @@ impl Actor {
         if turn.cancel.is_cancelled() {
             // Asked again: it does not wait any longer for tools to end well.
             turn.cancel.cancel_now();
-        } else {
-            self.bus.emit_turn(
-                &turn.id,
-                EventKind::TurnCancelRequested {
-                    reason: reason.to_owned(),
-                },
-            );
-            turn.cancel.cancel();
+            return;
+        }
+        self.bus.emit_turn(
+            &turn.id,
+            EventKind::TurnCancelRequested {
+                reason: reason.to_owned(),
+            },
+        );
+        turn.cancel.cancel();
+        // Lines that waited to join this turn go back to the user; what is typed from now on is for the next one.
+        self.give_back(self.steering.drain());
+    }
+
+    fn give_back(&self, lines: Vec<String>) {
+        if !lines.is_empty() {
+            self.set_status(|status| status.queued = 0);
+            self.bus.emit(EventKind::Prefill { text: lines.join("\n") });
         }
     }
 
@@ -450,11 +459,10 @@ impl Actor {
         if waiting.is_empty() {
             return;
         }
-        // Lines that came too late to join the turn: the next turn's input, or back to the user.
-        let line = waiting.join("\n");
-        if stop_reason != StopReason::Completed || self.lifecycle.status != SessionStatus::Running {
-            self.bus.emit(EventKind::Prefill { text: line });
-        } else if let Err(error) = self.start_turn(line) {
+        // Lines that came too late to join the turn are the next one's; those it failed on go back to the user.
+        if stop_reason == StopReason::Error || self.lifecycle.status != SessionStatus::Running {
+            self.give_back(waiting);
+        } else if let Err(error) = self.start_turn(waiting.join("\n")) {
             self.tell_error(error);
         }
     }

@@ -275,6 +275,8 @@ impl Renderer {
             }
             // What a view or a dialog shows is its own answer.
             EventKind::CommandOutput { text, ok: true, .. } if text.is_empty() => {}
+            // What a view or a dialog shows is its own answer.
+            EventKind::CommandOutput { text, ok: true, .. } if text.is_empty() => {}
             EventKind::CommandOutput { command, text, ok, .. } => {
                 self.begin(Surface::Note, out);
                 out.extend(lines::command_result(&self.page, command, text, *ok));
