@@ -27,8 +27,8 @@ const WRITING: u8 = b'w';
 
 /// Waits between attempts: a commit takes one or two milliseconds. Who has waited long asks more often than who has
 /// just come.
-const FIRST_WAIT: Duration = Duration::from_micros(1000);
-const LAST_WAIT: Duration = Duration::from_micros(200);
+const FIRST_WAIT: Duration = Duration::from_micros(400);
+const LAST_WAIT: Duration = Duration::from_micros(100);
 
 /// `name` with `suffix` after it, in the same directory.
 pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {

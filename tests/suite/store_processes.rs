@@ -173,7 +173,9 @@ impl Forked {
         let until_released = move || {
             in_child();
             File::create(&say)?;
-            while !wait_for.exists() {
+            // Not for ever: the test may have failed, and its directory be gone.
+            let start = Instant::now();
+            while !wait_for.exists() && start.elapsed() < Duration::from_secs(60) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             Ok(())
