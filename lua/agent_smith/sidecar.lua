@@ -17,6 +17,7 @@ local cfg = {
 	-- What a pipe that select calls writable takes without blocking: one page on Linux, PIPE_BUF elsewhere.
 	write_bytes = jit.os == "Linux" and 4096 or 512,
 	read_bytes = 65536,
+	max_fd = 1024, -- select knows no descriptor from here on, and raises
 	keep_bytes = 2048, -- of what the child wrote to stderr, for the reason of its end
 }
 
@@ -65,13 +66,10 @@ local readable = function(fd)
 	}
 end
 
--- A wait that is no longer than a slice; select with nothing to wait for is a sleep.
+-- A wait; select with nothing to wait for is a sleep. Not in a pcall: an interrupt that the host raises by a hook comes
+-- out of here, where nothing is half done.
 local wait = function(self, receivers, senders, seconds)
-	local ok, ready, writable = pcall(self.__host.select, receivers, senders, math.max(seconds, 0))
-	if not ok then
-		return {}, {}, tostring(ready)
-	end
-	return ready, writable
+	return self.__host.select(receivers, senders, math.max(seconds, 0))
 end
 
 local close_pipes = function(self)
@@ -120,11 +118,8 @@ end
 
 local why_it_ended = function(self)
 	local state = self.__state
-	local last
-	for line in state.said:gmatch("[^\r\n]+") do
-		last = line
-	end
-	local detail = last and (": " .. last) or ""
+	local first = state.said:match("[^\r\n]+")
+	local detail = first and (": " .. first) or ""
 	if state.status == 255 and not state.welcome then
 		return failure(
 			"policy",
@@ -214,11 +209,7 @@ local pump = function(self, seconds, writable)
 		receivers[2] = state.errors_end
 	end
 	local senders = writable and { state.to_end } or nil
-	local ready, room, err = wait(self, receivers, senders, math.min(seconds, self.cfg.slice_ms / 1000))
-	if err then
-		bury(self, failure("internal", "sidecar_select", "the agent-smith process cannot be listened to: " .. err))
-		return false
-	end
+	local ready, room = wait(self, receivers, senders, math.min(seconds, self.cfg.slice_ms / 1000))
 	for _, item in ipairs(ready) do
 		if item == state.errors_end then
 			read_errors(self)
@@ -432,6 +423,13 @@ local launch = function(settings, ps)
 			return nil, failure("internal", "sidecar_pipe", "no pipe for the agent-smith process: " .. tostring(err))
 		end
 		pipes[name] = pipe
+	end
+	if math.max(pipes.to.inn, pipes.from.out, pipes.errors.out) >= settings.max_fd then
+		for _, pipe in pairs(pipes) do
+			pipe:close_inn()
+			pipe:close_out()
+		end
+		return nil, failure("internal", "sidecar_select", "too many files are open here to listen to another process")
 	end
 	local program = { name = settings.command, func = exec_in_fork, extra = ps }
 	local pid, err = ps.launch(program, pipes.to.out, pipes.from.inn, pipes.errors.inn, unpack(settings.args))

@@ -180,7 +180,7 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
         }
     }
     let Some((end, turn_id)) = end else {
-        return Err(AgentError::internal("cli", "the turn was kept without an end"));
+        return Err(AgentError::internal("cli", "the prompt was worked off without a turn"));
     };
     output.end(&end, &turn_id, &conversation_id);
     session.close("exec ended");

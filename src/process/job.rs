@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::child::ExitStatus;
 use super::nonce::Survivor;
@@ -303,7 +304,10 @@ impl Job {
     /// Ends it with all of its descendants: TERM, up to `grace`, then KILL. Returns what could not be killed.
     pub async fn kill(&self, grace: Duration) -> Vec<Survivor> {
         self.cancel.cancel();
-        self.ended().await;
+        if timeout(grace, self.ended()).await.is_err() {
+            self.cancel.cancel_now();
+            self.ended().await;
+        }
         let family = guard(&self.left).clone();
         match family {
             Some(family) => family.kill(grace).await,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -40,6 +41,9 @@ use crate::tool::ToolState;
 use crate::ui::pager::{Document, Pager};
 
 mod dialogs;
+
+/// How long jobs of the background have to end well when the session ends; a carrier waits for it.
+const JOBS_GRACE: Duration = Duration::from_millis(250);
 
 /// What reaches the actor.
 pub(super) enum Message {
@@ -180,6 +184,8 @@ impl Actor {
                 break;
             }
         }
+        // What was started in the background does not outlive the session.
+        self.tool_state.jobs().stop_all(JOBS_GRACE).await;
         queue.close();
     }
 

@@ -130,7 +130,6 @@ fn a_panic_is_an_internal_error_and_the_next_turn_works() {
 }
 
 #[test]
-#[ignore = "does not pass yet through the sidecar"]
 fn a_poll_can_be_interrupted_by_the_hosts_own_means() {
     for carrier in CARRIERS {
         let (_server, home) = answering();

@@ -144,7 +144,6 @@ fn wait(kind: &str) -> Value {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn tools() {
     let scenario = Scenario {
         name: "tools",
@@ -179,7 +178,6 @@ fn tools() {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn retry() {
     let scenario = Scenario {
         name: "retry",
@@ -196,7 +194,6 @@ fn retry() {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn cancel() {
     let scenario = Scenario {
         name: "cancel",
@@ -216,7 +213,6 @@ fn cancel() {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn budget() {
     let scenario = Scenario {
         name: "budget",
@@ -233,7 +229,6 @@ fn budget() {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn failure() {
     let scenario = Scenario {
         name: "failure",
@@ -250,7 +245,6 @@ fn failure() {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn two_conversations() {
     let scenario = Scenario {
         name: "two_conversations",
@@ -277,7 +271,6 @@ fn two_conversations() {
 }
 
 #[test]
-#[ignore = "the carriers number conversations differently since the shell resumes by itself; to be settled"]
 fn steering() {
     let scenario = Scenario {
         name: "steering",

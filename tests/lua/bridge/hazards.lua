@@ -204,10 +204,10 @@ hazards.panic = function()
 		end
 	end
 	if seen.first.ok then
-		script.wait_for(session, "turn_persisted", finish)
+		script.wait_for(session, "input_settled", finish)
 	end
 	seen.second = outcome(session:submit({ line = "second" }))
-	script.wait_for(session, "turn_persisted", finish)
+	script.wait_for(session, "input_settled", finish)
 	seen.ends = ends
 	assert(session:close())
 	script.say(seen)
