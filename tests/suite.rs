@@ -37,7 +37,6 @@ mod suite {
     mod main_job;
     mod process_bash;
     mod prompt_blocks;
-    mod session_dialogs;
     mod sessions;
     mod shell;
     mod sidecar_serve;
