@@ -27,21 +27,32 @@ fn settled(session: &mut TestSession, expected: u64) {
 #[track_caller]
 fn question(session: &mut TestSession, part: &str) -> String {
     let asked = |kind: &EventKind| matches!(kind, EventKind::Question { text, .. } if text.contains(part));
-    let EventKind::Question { id, .. } = session.wait(part, asked) else { unreachable!() };
+    let EventKind::Question { id, .. } = session.wait(part, asked) else {
+        unreachable!()
+    };
     id
 }
 
 #[track_caller]
 fn output(session: &mut TestSession, name: &str) -> (String, bool) {
     let is_output = |kind: &EventKind| matches!(kind, EventKind::CommandOutput { command, .. } if command == name);
-    let EventKind::CommandOutput { text, ok, .. } = session.wait(name, is_output) else { unreachable!() };
+    let EventKind::CommandOutput { text, ok, .. } = session.wait(name, is_output) else {
+        unreachable!()
+    };
     (text, ok)
 }
 
 #[test]
 fn each_line_is_told_to_be_worked_off_once_and_lines_that_join_a_turn_with_it() {
     let server = MockServer::start();
-    server.answer(Answer::sse().text("One.").gate("held").text(" Two.").finish("stop").done());
+    server.answer(
+        Answer::sse()
+            .text("One.")
+            .gate("held")
+            .text(" Two.")
+            .finish("stop")
+            .done(),
+    );
     server.answer(Answer::says("And three."));
     let home = Home::with_server(&server.url());
     let mut session = home.session(shell());
@@ -57,10 +68,21 @@ fn each_line_is_told_to_be_worked_off_once_and_lines_that_join_a_turn_with_it() 
     session.wait("the line waits", |kind| matches!(kind, EventKind::InputQueued { .. }));
     server.gate("held").open();
     settled(&mut session, 5);
-    let all = session.events.iter().filter(|event| matches!(event.kind, EventKind::InputSettled { .. }));
+    let all = session
+        .events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::InputSettled { .. }));
     assert_eq!(all.count(), 4, "{:#?}", session.events);
     session.submit("/quit");
-    session.wait("the end", |kind| matches!(kind, EventKind::InputSettled { inputs: 6, closing: true }));
+    session.wait("the end", |kind| {
+        matches!(
+            kind,
+            EventKind::InputSettled {
+                inputs: 6,
+                closing: true
+            }
+        )
+    });
 }
 
 #[test]
@@ -88,7 +110,9 @@ fn without_a_server_a_terminal_gets_the_demo_and_is_told_once_how_to_connect_one
         |event| matches!(&event.kind, EventKind::Notice { level: NoticeLevel::Info, text, .. } if text.contains("/setup")),
     );
     assert_eq!(told.count(), 1);
-    let EventKind::TurnCompleted(end) = session.wait_end() else { panic!("the turn failed") };
+    let EventKind::TurnCompleted(end) = session.wait_end() else {
+        panic!("the turn failed")
+    };
     assert_eq!(end.stop_reason, StopReason::Completed);
     // A script that forgot to name a server is not answered by a demo.
     let mut session = home.session(SessionOptions::default());
@@ -101,7 +125,10 @@ fn without_a_server_a_terminal_gets_the_demo_and_is_told_once_how_to_connect_one
 #[test]
 fn setup_asks_refuses_keys_tries_and_is_in_force_at_once() {
     let server = MockServer::start();
-    server.on_path("/v1/models", Answer::json(200, &json!({"data": [{"id": "tiny"}, {"id": "large"}]})));
+    server.on_path(
+        "/v1/models",
+        Answer::json(200, &json!({"data": [{"id": "tiny"}, {"id": "large"}]})),
+    );
     server.answer(Answer::error(401, "invalid api key"));
     server.answer(Answer::says("ready"));
     server.answer(Answer::says("From the server."));
@@ -114,8 +141,14 @@ fn setup_asks_refuses_keys_tries_and_is_in_force_at_once() {
         session.forget();
     };
     let id = question(&mut session, "Which server?");
-    session.session.answer("question-of-another-time".to_owned(), json!("x")).unwrap();
-    session.wait("the stray answer", |kind| matches!(kind, EventKind::Notice { text, .. } if text.contains("is not open")));
+    session
+        .session
+        .answer("question-of-another-time".to_owned(), json!("x"))
+        .unwrap();
+    session.wait(
+        "the stray answer",
+        |kind| matches!(kind, EventKind::Notice { text, .. } if text.contains("is not open")),
+    );
     // A server of this machine may be offered first.
     let offered = session.events.iter().any(
         |event| matches!(&event.kind, EventKind::Question { choices, .. } if choices.contains(&"another".to_owned())),
@@ -154,7 +187,10 @@ fn setup_asks_refuses_keys_tries_and_is_in_force_at_once() {
     let id = question(&mut session, "Which model?");
     answer(&mut session, id, "");
     let (text, ok) = output(&mut session, "setup");
-    assert!(ok && text.contains("Written to `~/.config/lilush/agent_smith.json`"), "{text}");
+    assert!(
+        ok && text.contains("Written to `~/.config/lilush/agent_smith.json`"),
+        "{text}"
+    );
     settled(&mut session, 1);
     assert_eq!(session.session.status().model, "large");
     let written: Value = serde_json::from_str(&std::fs::read_to_string(home.config_file()).unwrap()).unwrap();
@@ -164,7 +200,9 @@ fn setup_asks_refuses_keys_tries_and_is_in_force_at_once() {
     );
     session.forget();
     session.submit("hello");
-    let EventKind::TurnCompleted(end) = session.wait_end() else { panic!("the turn failed") };
+    let EventKind::TurnCompleted(end) = session.wait_end() else {
+        panic!("the turn failed")
+    };
     assert_eq!(end.text, "From the server.");
 }
 
@@ -175,14 +213,18 @@ fn a_cancelled_or_closed_setup_changes_nothing_and_a_line_meanwhile_comes_back()
     session.submit("/setup");
     question(&mut session, "Which server?");
     session.submit("a line of mine");
-    session.wait("the line back", |kind| matches!(kind, EventKind::Prefill { text } if text == "a line of mine"));
+    session.wait(
+        "the line back",
+        |kind| matches!(kind, EventKind::Prefill { text } if text == "a line of mine"),
+    );
     session.submit("/setup");
     let (text, ok) = output(&mut session, "setup");
     assert!(!ok && text.contains("asking something"), "{text}");
     session.session.cancel(CancelScope::Turn, "test");
-    session.wait("its end", |kind| {
-        matches!(kind, EventKind::CommandOutput { text, ok: true, .. } if text == "Nothing was changed.")
-    });
+    session.wait(
+        "its end",
+        |kind| matches!(kind, EventKind::CommandOutput { text, ok: true, .. } if text == "Nothing was changed."),
+    );
     settled(&mut session, 3);
     assert!(!home.config_file().exists());
     session.submit("/setup");
@@ -208,7 +250,9 @@ fn the_pager_is_a_view_whose_keys_are_each_answered_by_a_picture() {
     session.forget();
     session.submit("/pager");
     let opened = session.wait("the view", |kind| matches!(kind, EventKind::OpenView { .. }));
-    let EventKind::OpenView { view_id, title } = opened else { unreachable!() };
+    let EventKind::OpenView { view_id, title } = opened else {
+        unreachable!()
+    };
     assert_eq!(title, "count");
     let frame = |session: &mut TestSession| {
         let EventKind::ViewFrame { rows, done, .. } =
@@ -232,9 +276,10 @@ fn the_pager_is_a_view_whose_keys_are_each_answered_by_a_picture() {
     session.session.call(view_key(&view_id, "q")).unwrap();
     assert!(frame(&mut session).1);
     session.session.call(view_key(&view_id, "q")).unwrap();
-    session.wait("the closed view told", |kind| {
-        matches!(kind, EventKind::Notice { text, .. } if text.contains("no open view"))
-    });
+    session.wait(
+        "the closed view told",
+        |kind| matches!(kind, EventKind::Notice { text, .. } if text.contains("no open view")),
+    );
     // A client without a screen is told so.
     let mut session = home.session(shell());
     session.submit("/pager");

@@ -344,9 +344,7 @@ fn commands_are_completed_by_tab_and_hinted_while_typed() {
     pty.wait("the hint", |pty| pty.last_line().contains("❯ /usage"));
     pty.send("\t");
     pty.send("\r");
-    pty.wait("the command's answer", |pty| {
-        pty.screen().contains("cached")
-    });
+    pty.wait("the command's answer", |pty| pty.screen().contains("cached"));
     pty.at_prompt(PROMPT);
     leave(pty);
 }
@@ -391,7 +389,9 @@ fn a_home_without_any_file_works_and_setup_connects_a_server() {
     pty.see("demo");
     pty.line("hello");
     // The answer may have pushed it off the screen already.
-    pty.wait("the word on how to connect a server", |pty| pty.written(0).contains("No model server"));
+    pty.wait("the word on how to connect a server", |pty| {
+        pty.written(0).contains("No model server")
+    });
     pty.see("embedded model");
     pty.at_prompt(PROMPT);
     assert!(!home.config_file().exists());
