@@ -37,6 +37,7 @@ mod suite {
     mod main_job;
     mod process_bash;
     mod prompt_blocks;
+    mod session_dialogs;
     mod sessions;
     mod shell;
     mod sidecar_serve;

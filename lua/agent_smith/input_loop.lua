@@ -20,16 +20,19 @@ handlers.question = function(self, data)
 	self.__state.question = data
 end
 
+-- What came together with the view's opening goes to it first, its first picture is among it; what is not its own comes
+-- back to be handled after it.
 handlers.open_view = function(self, data)
 	self.writer:finish()
-	local others, problem = require("agent_smith.view").new(self.host, self.session, data.view_id):show()
+	local view = require("agent_smith.view").new(self.host, self.session, data.view_id)
+	local waiting = self.__state.waiting
+	self.__state.waiting = {}
+	local others, problem = view:show(waiting)
 	if not others then
 		self.writer:line("The view cannot be shown: " .. tostring(problem) .. ".")
-		return
+		others = waiting
 	end
-	for _, event in ipairs(others) do
-		self:__handle(event)
-	end
+	self.__state.waiting = others
 end
 
 handlers.notify = function(self, data)
@@ -53,6 +56,14 @@ local __handle = function(self, event)
 	local handler = type(event) == "table" and handlers[event.type]
 	if handler then
 		handler(self, type(event.data) == "table" and event.data or {})
+	end
+end
+
+local __handle_all = function(self, events)
+	local state = self.__state
+	state.waiting = events
+	while #state.waiting > 0 do
+		self:__handle(table.remove(state.waiting, 1))
 	end
 end
 
@@ -123,9 +134,7 @@ local run = function(self, line)
 		if not events then
 			break
 		end
-		for _, event in ipairs(events) do
-			self:__handle(event)
-		end
+		self:__handle_all(events)
 		if not state.settled then
 			self:__watch_cancel()
 			self:__watch_typing()
@@ -161,6 +170,8 @@ local new = function(host, session, writer)
 		session = session,
 		writer = writer,
 		__state = {
+			-- Events that came and are not handled yet.
+			waiting = {},
 			prefill = {},
 			question = nil,
 			settled = false,
@@ -170,6 +181,7 @@ local new = function(host, session, writer)
 			cancelled_at = nil,
 		},
 		__handle = __handle,
+		__handle_all = __handle_all,
 		__answer = __answer,
 		__watch_cancel = __watch_cancel,
 		__watch_typing = __watch_typing,

@@ -21,13 +21,9 @@ local draw = function(host, frame)
 	host:write(table.concat(out))
 end
 
--- Takes what the session has, draws the newest frame of this view and keeps the other events for later. Says whether a
--- frame came and whether it was the last.
-local take = function(self, ms)
-	local events, problem = self.host:poll(self.session, ms)
-	if not events then
-		return nil, problem
-	end
+-- Draws the newest frame of this view among `events` and keeps the others for later. Says whether a frame came and
+-- whether it was the last.
+local sort = function(self, events)
 	local newest
 	for _, event in ipairs(events) do
 		local data = event.data or {}
@@ -41,6 +37,15 @@ local take = function(self, ms)
 		draw(self.host, newest)
 	end
 	return newest ~= nil, newest ~= nil and newest.done == true
+end
+
+-- The same for what the session has now, or gets within `ms`; nil where it is lost.
+local take = function(self, ms)
+	local events, problem = self.host:poll(self.session, ms)
+	if not events then
+		return nil, problem
+	end
+	return self:__sort(events)
 end
 
 -- Waits for the frame that answers a key.
@@ -59,7 +64,11 @@ local await_frame = function(self)
 	return false
 end
 
-local loop = function(self, surface)
+local loop = function(self, surface, events)
+	local _, finished = self:__sort(events)
+	if finished then
+		return
+	end
 	while true do
 		local key, problem = surface.key()
 		if problem then
@@ -87,13 +96,14 @@ local loop = function(self, surface)
 	end
 end
 
--- Shows the view until it is done; gives the events that were not its own.
-local show = function(self)
+-- Shows the view until it is done, beginning with the events that came with its opening; gives those that were not its
+-- own.
+local show = function(self, events)
 	local surface = self.host:screen()
 	if not surface then
 		return nil, "this terminal has no second screen"
 	end
-	local ok, problem = pcall(loop, self, surface)
+	local ok, problem = pcall(loop, self, surface, events)
 	surface.close()
 	if not ok then
 		return nil, tostring(problem)
@@ -107,6 +117,7 @@ local new = function(host, session, view_id)
 		host = host,
 		session = session,
 		__state = { others = {} },
+		__sort = sort,
 		__take = take,
 		__await_frame = await_frame,
 		show = show,

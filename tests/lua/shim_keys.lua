@@ -119,6 +119,7 @@ test("ALT+h shows the conversation: keys go in, frames come out, the screen come
 	ok(shell:combo("ALT+h"))
 	equal(core.submits[1].line, "/pager")
 	equal(core.view_keys, { "n", "PAGE_UP", "q" })
+	contains(host.text(), "\27[2;1H\27[0mline 1\27[0m\27[K", "the picture that came with the opening")
 	contains(host.text(), "\27[2;1H\27[0mline 2\27[0m\27[K")
 	contains(host.text(), "\27[2;3H\27[?25h")
 	local _, count = host.text():gsub("told meanwhile", "")

@@ -35,6 +35,8 @@ local new = function(options)
 		time = 1000,
 		before = nil,
 	}
+	-- The system behind the stand-in, for tests with a core of its own process: `{ ps, socket }`.
+	local real = options.real
 
 	local breach = function(what)
 		host.violations[#host.violations + 1] = debug.traceback(what, 3)
@@ -251,6 +253,9 @@ local new = function(options)
 		["cjson.safe"] = strict("cjson.safe", { encode = json.encode, decode = json.decode, null = json.null }),
 		socket = strict("socket", {
 			gettime = function()
+				if real then
+					return real.socket.gettime()
+				end
 				host.time = host.time + 0.001
 				return host.time
 			end,
@@ -264,6 +269,9 @@ local new = function(options)
 					want("function", reader.getfd, "socket.select's reader")
 					want("function", reader.dirty, "socket.select's reader")
 				end
+				if real and not (#readers == 1 and readers[1].getfd() == 0) then
+					return real.socket.select(readers, writers, timeout)
+				end
 				if #host.typed > 0 then
 					return readers, writers or {}
 				end
@@ -271,6 +279,9 @@ local new = function(options)
 			end,
 		}),
 	}
+	if real then
+		modules["std.ps"] = strict("std.ps", real.ps)
+	end
 	for _, name in ipairs(NAMES) do
 		package.loaded[name] = modules[name]
 	end

@@ -294,7 +294,6 @@ fn a_new_size_is_taken_in_at_the_prompt_and_in_a_turn() {
 }
 
 #[test]
-#[ignore = "does not pass yet"]
 fn alt_h_pages_through_the_conversation_and_comes_back_to_the_line() {
     let (server, home) = with_server();
     let long: String = (1..=80).map(|n| format!("Line number {n}.\n\n")).collect();
@@ -337,7 +336,6 @@ fn alt_i_says_that_the_inspector_is_not_there_yet_and_keeps_the_line() {
 }
 
 #[test]
-#[ignore = "does not pass yet"]
 fn commands_are_completed_by_tab_and_hinted_while_typed() {
     let (_server, home) = with_server();
     let mut pty = Pty::shell(&home);
@@ -346,9 +344,7 @@ fn commands_are_completed_by_tab_and_hinted_while_typed() {
     pty.wait("the hint", |pty| pty.last_line().contains("❯ /usage"));
     pty.send("\t");
     pty.send("\r");
-    pty.wait("the command's answer", |pty| {
-        pty.screen().to_lowercase().contains("token")
-    });
+    pty.wait("the command's answer", |pty| pty.screen().contains("cached"));
     pty.at_prompt(PROMPT);
     leave(pty);
 }
@@ -378,7 +374,6 @@ fn the_line_can_be_edited_in_the_users_editor() {
 }
 
 #[test]
-#[ignore = "does not pass yet"]
 fn a_home_without_any_file_works_and_setup_connects_a_server() {
     let server = MockServer::start();
     server.on_path(
@@ -393,7 +388,10 @@ fn a_home_without_any_file_works_and_setup_connects_a_server() {
     pty.at_prompt(PROMPT);
     pty.see("demo");
     pty.line("hello");
-    pty.see("/setup connects one");
+    // The answer may have pushed it off the screen already.
+    pty.wait("the word on how to connect a server", |pty| {
+        pty.written(0).contains("No model server")
+    });
     pty.see("embedded model");
     pty.at_prompt(PROMPT);
     assert!(!home.config_file().exists());
@@ -528,7 +526,6 @@ fn only_child_of(pid: u32) -> rustix::process::Pid {
 }
 
 #[test]
-#[ignore = "does not pass yet"]
 fn a_terminal_that_answers_nothing_still_takes_lines() {
     let (server, home) = with_server();
     server.answer(Answer::says("Even here."));
@@ -546,7 +543,6 @@ fn a_terminal_that_answers_nothing_still_takes_lines() {
 }
 
 #[test]
-#[ignore = "does not pass yet"]
 fn a_dumb_terminal_gets_text_and_nothing_else() {
     let (server, home) = with_server();
     server.answer(Answer::says("Plain **words**."));

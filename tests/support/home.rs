@@ -90,6 +90,15 @@ impl Home {
 
     /// A session in this process.
     pub fn session(&self, options: SessionOptions) -> TestSession {
+        self.open(options, false)
+    }
+
+    /// A session in this process whose events are drawn, too.
+    pub fn rendered_session(&self, options: SessionOptions) -> TestSession {
+        self.open(options, true)
+    }
+
+    fn open(&self, options: SessionOptions, render: bool) -> TestSession {
         let hello = Hello {
             protocol: PROTOCOL_VERSION,
             client: "test".to_owned(),
@@ -99,7 +108,7 @@ impl Home {
             cwd: self.project().to_str().unwrap().to_owned(),
             env: Some(self.env()),
             pid: std::process::id(),
-            render: false,
+            render,
         };
         let (session, _) = Session::open(hello, options).unwrap();
         TestSession {

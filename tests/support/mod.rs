@@ -5,7 +5,6 @@ pub mod answers;
 pub mod gates;
 pub mod home;
 pub mod lua;
-pub mod luajit;
 pub mod masked;
 pub mod mock_server;
 pub mod power;
