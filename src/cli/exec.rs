@@ -70,6 +70,7 @@ fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
         start,
         role: args.role.clone(),
         model: args.model.clone(),
+        profile: args.profile.clone(),
         ephemeral: args.ephemeral,
         shell: false,
         ..SessionOptions::default()
