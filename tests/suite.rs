@@ -40,6 +40,7 @@ mod suite {
     mod session_dialogs;
     mod sessions;
     mod shell;
+    mod shell_terminals;
     mod sidecar_serve;
     mod store_basics;
     mod store_cli;
