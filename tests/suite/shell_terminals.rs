@@ -1,9 +1,16 @@
 //! Several shells in one project: each works in a conversation of its own, and a dead one frees what it had.
 
-use agent_smith_core::persistence::{LiveTerminal, Store, StoreOptions};
+use std::os::unix::process::parent_id;
+use std::sync::Arc;
+
+use agent_smith_core::error::AgentError;
+use agent_smith_core::persistence::{Batch, LiveTerminal, Store, StoreOptions};
+use agent_smith_core::protocol::EventKind;
+use agent_smith_core::runtime::{
+    ConversationService, ConversationStart, OpenedConversation, SessionOptions, StoredConversations,
+};
 
 use crate::support::answers::Answer;
-use crate::support::gates::wait_until;
 use crate::support::home::Home;
 use crate::support::mock_server::MockServer;
 use crate::support::pty::Pty;
@@ -59,25 +66,57 @@ fn a_conversation_is_resumed_by_no_second_shell_until_the_first_is_gone() {
     assert_eq!(terminals(&home), []);
 }
 
+/// Conversations among which another process takes the one that was found free right after it was found.
+struct Raced(Store);
+
+impl ConversationService for Raced {
+    fn open(&self, start: &ConversationStart, project_id: &str) -> Result<OpenedConversation, AgentError> {
+        let opened = StoredConversations::new(self.0.clone()).open(start, project_id)?;
+        let mut faster = LiveTerminal::new(&opened.record.id, project_id, 1);
+        faster.process.pid = parent_id();
+        faster.process.start = start_of(parent_id());
+        let mut batch = Batch::default();
+        batch.put_terminal(faster);
+        self.0.commit_blocking(batch);
+        Ok(opened)
+    }
+}
+
+/// When a process started, as its marker has it.
+fn start_of(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit_once(") ").unwrap().1;
+    after_name.split(' ').nth(19).unwrap().parse().unwrap()
+}
+
 #[test]
-fn shells_started_at_the_same_moment_do_not_share_the_conversation_they_all_found_free() {
+fn of_two_shells_that_found_a_conversation_free_the_later_one_begins_another_unless_it_was_asked_for() {
     let (_server, home) = with_server();
     let mut earlier = Pty::shell(&home);
     says(&mut earlier, "hello");
     leave(earlier);
+    let kept = home.messages()[0].conversation_id.clone();
 
-    let mut shells: Vec<_> = (0..4).map(|_| Pty::shell(&home)).collect();
-    for shell in &mut shells {
-        shell.at_prompt(PROMPT);
-    }
-    wait_until("each has its own conversation", || {
-        let mut open: Vec<_> = terminals(&home)
-            .into_iter()
-            .map(|terminal| terminal.conversation_id)
-            .collect();
-        open.sort();
-        open.dedup();
-        open.len() == shells.len()
-    });
-    shells.into_iter().for_each(leave);
+    let start = |start: ConversationStart| {
+        let store = Store::new(StoreOptions::at(home.database()));
+        let mut options = SessionOptions {
+            start,
+            shell: true,
+            ..SessionOptions::default()
+        };
+        options.handles.conversation = Some(Arc::new(Raced(store)));
+        home.session(options)
+    };
+    let mut later = start(ConversationStart::Auto);
+    later.wait(
+        "the notice",
+        |kind| matches!(kind, EventKind::Notice { text, .. } if text.contains("another terminal")),
+    );
+    assert_ne!(later.session.status().conversation_id, kept);
+    drop(later);
+
+    let mut asked_for = start(ConversationStart::Id(kept.clone()));
+    asked_for.submit("hello again");
+    asked_for.wait_end();
+    assert_eq!(asked_for.session.status().conversation_id, kept);
 }
