@@ -42,7 +42,7 @@ pub struct ToolLimits {
     pub bash_timeout_max: Duration,
     /// From TERM to KILL.
     pub kill_grace: Duration,
-    /// How long a cancelled tool may take to stop by itself before it is dropped.
+    /// How long a cancelled tool may take to stop by itself, beyond `kill_grace`, before it is dropped.
     pub cancel_grace: Duration,
     /// Where long outputs go; without one, a directory of this user's in the temporary directory.
     pub output_dir: Option<PathBuf>,
