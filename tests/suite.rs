@@ -24,6 +24,7 @@ mod suite {
     mod contract;
     mod demo;
     mod exec_cli;
+    mod exec_disk;
     mod exec_kills;
     mod house;
     mod llm_cases;
