@@ -25,6 +25,7 @@ mod suite {
     mod demo;
     mod exec_cli;
     mod house;
+    mod llm_captured;
     mod llm_cases;
     mod llm_cassette;
     mod llm_client;
