@@ -24,6 +24,7 @@ mod suite {
     mod contract;
     mod demo;
     mod exec_cli;
+    mod exec_kills;
     mod house;
     mod llm_captured;
     mod llm_cases;
@@ -41,6 +42,7 @@ mod suite {
     mod session_dialogs;
     mod sessions;
     mod shell;
+    mod shell_terminals;
     mod sidecar_serve;
     mod store_basics;
     mod store_cli;

@@ -24,11 +24,12 @@ use crate::protocol::{
 use crate::role::Role;
 use crate::runtime::bus::EventBus;
 use crate::runtime::context::ExecutionContext;
-use crate::runtime::conversations::{self, OpenedConversation};
+use crate::runtime::conversations::{self, ConversationStart, OpenedConversation};
 use crate::runtime::dialog::Dialog;
 use crate::runtime::ids;
 use crate::runtime::lifecycle::{Lifecycle, SessionStatus};
 use crate::runtime::options::SessionOptions;
+use crate::runtime::presence::Presence;
 use crate::runtime::scope::{TurnScope, project};
 use crate::runtime::screen::Screen;
 use crate::runtime::services::{CurrentServices, ServiceHandles, Services};
@@ -76,6 +77,8 @@ pub(super) enum Message {
         conversation: Box<Conversation>,
         stop_reason: StopReason,
     },
+    /// Another process had this conversation open first.
+    ConversationTaken(String),
     /// `/setup` came to its end.
     SetupEnded(Result<Choice, AgentError>),
 }
@@ -91,6 +94,8 @@ pub(super) struct Actor {
     status: Arc<Mutex<Status>>,
     screen: Option<Screen>,
     views: Views,
+    /// Where this is a terminal that keeps its conversations.
+    presence: Option<Presence>,
     /// The questions a command is asking.
     dialog: Option<Dialog>,
     inbox: mpsc::UnboundedSender<Message>,
@@ -107,6 +112,8 @@ pub(super) struct Actor {
     shell: bool,
     told_of_demo: bool,
     remember: bool,
+    /// Whether the conversation was chosen by us and may be left to a terminal that was faster.
+    may_give_way: bool,
     closing: bool,
     /// Lines handed over so far, and how many of them were told to be worked off.
     inputs: u64,
@@ -134,15 +141,20 @@ impl Actor {
         let mut lifecycle = Lifecycle::default();
         // A new lifecycle always starts.
         let _ = lifecycle.start();
+        let services = current_services.get();
+        let remember = options.shell && !options.ephemeral;
+        let presence = remember.then(|| Presence::new(services.persistence.clone(), bus.clone(), inbox.clone()));
+        let may_give_way = options.start == ConversationStart::Auto;
         Self {
             session_id: ids::session().into(),
-            services: current_services.get(),
+            services,
             current_services,
             handles: options.handles,
             bus,
             status,
             screen,
             views: Views::new(hello.term.rows),
+            presence,
             dialog: None,
             inbox,
             lifecycle,
@@ -156,7 +168,8 @@ impl Actor {
             memories,
             shell: options.shell,
             told_of_demo: false,
-            remember: options.shell && !options.ephemeral,
+            remember,
+            may_give_way,
             closing: false,
             inputs: 0,
             settled: 0,
@@ -166,6 +179,7 @@ impl Actor {
     /// Works off messages until the session ends, then closes the queue. A defect in one op is told as an error and does
     /// not end the session.
     pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Message>, queue: Arc<EventQueue>) {
+        self.announce();
         while let Some(message) = inbox.recv().await {
             let handled = AssertUnwindSafe(async { self.handle(message) }).catch_unwind().await;
             if handled.is_err() {
@@ -186,7 +200,17 @@ impl Actor {
         }
         // What was started in the background does not outlive the session.
         self.tool_state.jobs().stop_all(JOBS_GRACE).await;
+        if let Some(presence) = &self.presence {
+            presence.leave().await;
+        }
         queue.close();
+    }
+
+    /// Says which conversation is open here.
+    fn announce(&self) {
+        if let (Some(presence), Some(conversation)) = (&self.presence, &self.conversation) {
+            presence.announce(&conversation.record);
+        }
     }
 
     /// Tells, once, that nothing is left to do for the lines handed over.
@@ -236,6 +260,7 @@ impl Actor {
                     self.tell(NoticeLevel::Warn, error.message, None);
                 }
             }
+            Message::ConversationTaken(id) => self.leave_conversation(&id),
             Message::SetupEnded(outcome) => self.setup_ended(outcome),
             Message::Close { reason } => {
                 self.closing = true;
@@ -304,6 +329,15 @@ impl Actor {
         // A command that asks the user answers at the end of that.
         if self.dialog.is_none() || output.is_err() {
             self.emit_output(call.name, output);
+        }
+    }
+
+    /// Begins a new conversation where nothing was said yet in the one that another terminal resumed first.
+    fn leave_conversation(&mut self, id: &str) {
+        let is_open = self.conversation.as_ref().is_some_and(|open| open.record.id == id);
+        if is_open && self.may_give_way && self.inputs == 0 && self.new_conversation().is_ok() {
+            let text = "the last conversation was resumed by another terminal at the same moment; this is a new one";
+            self.tell(NoticeLevel::Info, text.to_owned(), None);
         }
     }
 
@@ -490,6 +524,7 @@ impl CommandHost for Actor {
             status.conversation_id.clone_from(&id);
             status.usage = Usage::default();
         });
+        self.announce();
         Ok(id)
     }
 

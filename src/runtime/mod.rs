@@ -17,6 +17,7 @@ pub mod ids;
 mod lifecycle;
 mod models;
 mod options;
+mod presence;
 mod prompts;
 mod scope;
 mod screen;
