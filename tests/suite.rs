@@ -27,6 +27,7 @@ mod suite {
     mod exec_disk;
     mod exec_kills;
     mod house;
+    mod llm_captured;
     mod llm_cases;
     mod llm_cassette;
     mod llm_client;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::cancel::CancelToken;
 use crate::error::AgentError;
-use crate::message::{Message, ToolDefinition, Usage};
+use crate::message::{Message, ToolCall, ToolDefinition, Usage};
 
 /// A boxed future, so that the trait can be used as `Arc<dyn Provider>`.
 pub type BoxFuture<'a, T> = futures_util::future::BoxFuture<'a, T>;
@@ -155,6 +155,18 @@ pub struct IncompleteCall {
 }
 
 impl IncompleteCall {
+    /// The call as a part of a transcript, for whoever wants to answer it with an error like any other call. What
+    /// servers would refuse in it is set right when it is sent.
+    #[must_use]
+    pub fn as_tool_call(&self) -> ToolCall {
+        ToolCall {
+            id: self.id.clone(),
+            name: self.name.clone().unwrap_or_default(),
+            arguments: self.arguments_raw.clone(),
+            extra: Map::new(),
+        }
+    }
+
     /// One sentence that tells the model what happened to its call.
     #[must_use]
     pub fn explain(&self) -> String {
