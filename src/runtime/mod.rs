@@ -46,3 +46,6 @@ pub use session::Session;
 pub use tools::{BuiltinTools, ToolService};
 pub use ui::{TerminalUi, UiService};
 pub use usage::UsageTracker;
+
+/// What the bridge asks in a panic, and may not ask the store itself.
+pub use crate::persistence::is_contained;
