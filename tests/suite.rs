@@ -23,6 +23,7 @@ mod suite {
     mod config_merge;
     mod contract;
     mod demo;
+    mod exec_cassette;
     mod exec_cli;
     mod exec_disk;
     mod exec_kills;

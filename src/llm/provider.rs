@@ -1,11 +1,13 @@
 //! What the rest of the product sees of a model server: one request, a stream of events, one answer or failure.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::cassette::Recorder;
 use crate::cancel::CancelToken;
 use crate::error::AgentError;
 use crate::message::{Message, ToolCall, ToolDefinition, Usage};
@@ -23,6 +25,11 @@ pub trait Provider: Send + Sync {
         sink: &'a mut (dyn FnMut(StreamEvent) + Send),
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<ChatResponse, LlmFailure>>;
+
+    /// Writes each exchange to `recorder` from now on. What has no wire has nothing to write.
+    fn record_to(&self, recorder: &Arc<Recorder>) {
+        let _ = recorder;
+    }
 }
 
 /// One request.

@@ -26,6 +26,7 @@ mod services;
 mod session;
 mod setup;
 mod steering;
+mod tape;
 mod tools;
 mod turns;
 mod ui;
