@@ -27,8 +27,12 @@ mod suite {
     mod config_merge;
     mod contract;
     mod demo;
+    mod exec_cassette;
     mod exec_cli;
+    mod exec_disk;
+    mod exec_kills;
     mod house;
+    mod llm_captured;
     mod llm_cases;
     mod llm_cassette;
     mod llm_client;
@@ -44,6 +48,7 @@ mod suite {
     mod session_dialogs;
     mod sessions;
     mod shell;
+    mod shell_terminals;
     mod sidecar_serve;
     mod store_basics;
     mod store_cli;

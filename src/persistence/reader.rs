@@ -1,6 +1,7 @@
 //! Reading: typed questions to one consistent snapshot.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::Path;
 
 use redb::ReadTransaction;
@@ -217,13 +218,18 @@ impl<'a> Reader<'a> {
         Ok(self.find_conversations(Some(project_id), 1, |_| true)?.pop())
     }
 
-    /// The last used conversation of a project that no live process has open.
+    /// The last used conversation of a project that no live process has open or runs a turn in.
     ///
     /// # Errors
     /// An id that cannot be one, a damaged file.
     pub fn latest_free_conversation(&self, project_id: &str) -> Result<Option<ConversationRecord>, StoreError> {
-        let taken = self.terminals()?;
-        let is_free = |record: &ConversationRecord| !taken.iter().any(|live| live.conversation_id == record.id);
+        let now = now_ms();
+        let mut turns = self.open_turns()?;
+        turns.retain(|turn| turn.process.is_alive(turn.opened, now));
+        let turns = turns.into_iter().map(|turn| turn.conversation_id);
+        let terminals = self.terminals()?.into_iter().map(|live| live.conversation_id);
+        let taken: HashSet<_> = terminals.chain(turns).collect();
+        let is_free = |record: &ConversationRecord| !taken.contains(&record.id);
         Ok(self.find_conversations(Some(project_id), 1, is_free)?.pop())
     }
 

@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc;
 
 use crate::cancel::CancelToken;
-use crate::command::{Command, CommandHost, CommandLine, CommandOutput, ProfileChoice};
-use crate::error::{AgentError, ErrorKind};
+use crate::command::{CommandHost, CommandLine, ProfileChoice};
+use crate::error::AgentError;
 use crate::persistence::ProjectMemory;
 use crate::process::Environment;
 use crate::protocol::{
@@ -20,13 +20,14 @@ use crate::protocol::{
 use crate::role::Role;
 use crate::runtime::bus::EventBus;
 use crate::runtime::composition::Composition;
-use crate::runtime::conversations::OpenedConversation;
+use crate::runtime::conversations::{ConversationStart, OpenedConversation};
 use crate::runtime::dialog::Dialog;
 use crate::runtime::held::Conversation;
 use crate::runtime::ids;
 use crate::runtime::inbox::{Inbox, Message};
 use crate::runtime::lifecycle::{Lifecycle, SessionStatus};
 use crate::runtime::options::SessionOptions;
+use crate::runtime::presence::Presence;
 use crate::runtime::screen::Screen;
 use crate::runtime::services::Services;
 use crate::runtime::setup::no_server_notice;
@@ -39,6 +40,7 @@ use crate::runtime::usage::UsageTracker;
 use crate::runtime::views::Views;
 use crate::tool::ToolState;
 
+mod calls;
 mod dialogs;
 
 /// How long jobs of the background have to end well when the session ends; a carrier waits for it.
@@ -54,6 +56,8 @@ pub(super) struct Actor {
     pub(super) bus: EventBus,
     pub(super) screen: Option<Screen>,
     pub(super) views: Views,
+    /// Where this is a terminal that keeps its conversations.
+    presence: Option<Presence>,
     /// The questions a command is asking.
     dialog: Option<Dialog>,
     inbox: mpsc::UnboundedSender<Message>,
@@ -77,6 +81,8 @@ pub(super) struct Actor {
     pub(super) shell: bool,
     told_of_demo: bool,
     pub(super) remember: bool,
+    /// Whether the conversation was chosen by us and may be left to a terminal that was faster.
+    may_give_way: bool,
     /// Whether the client draws what `render` events hold.
     pub(super) draws: bool,
     pub(super) closing: bool,
@@ -110,16 +116,21 @@ impl Actor {
         let mut lifecycle = Lifecycle::default();
         // A new lifecycle always starts.
         let _ = lifecycle.start();
+        let services = shared.services();
+        let remember = options.shell && !options.ephemeral;
+        let presence = remember.then(|| Presence::new(services.persistence.clone(), bus.clone(), inbox.clone()));
+        let may_give_way = options.start == ConversationStart::Auto;
         let model_override = options.model.or_else(|| opened.record.model_override.clone());
         let conversation = Conversation::new(opened);
         Self {
             session_id: ids::session().into(),
             composition,
-            services: shared.services(),
+            services,
             shared,
             bus,
             screen,
             views: Views::new(hello.term.rows),
+            presence,
             dialog: None,
             inbox,
             lifecycle,
@@ -137,7 +148,8 @@ impl Actor {
             shell_output: ShellOutput::default(),
             shell: options.shell,
             told_of_demo: false,
-            remember: options.shell && !options.ephemeral,
+            remember,
+            may_give_way,
             draws: hello.render && hello.term.is_tty,
             closing: false,
             command_cancel: CancelToken::new_root(),
@@ -150,6 +162,7 @@ impl Actor {
     /// Works off messages until the session ends, then closes the queue. A defect in one op is told as an error and does
     /// not end the session.
     pub(super) async fn run(mut self, inbox: mpsc::UnboundedReceiver<Message>, queue: Arc<EventQueue>) {
+        self.announce();
         let mut inbox = Inbox::new(inbox);
         while let Some(message) = inbox.next().await {
             let handled = AssertUnwindSafe(self.handle(message, &mut inbox)).catch_unwind().await;
@@ -171,7 +184,19 @@ impl Actor {
         }
         // What was started in the background does not outlive the session.
         self.tool_state.jobs().stop_all(JOBS_GRACE).await;
+        if let Some(presence) = &self.presence {
+            presence.leave().await;
+        }
+        // First, so that who sees the session closed cannot hand over anything any more.
+        drop(inbox);
         queue.close();
+    }
+
+    /// Says which conversation is open here.
+    pub(super) fn announce(&self) {
+        if let (Some(presence), Some(conversation)) = (&self.presence, &self.conversation) {
+            presence.announce(&conversation.record);
+        }
     }
 
     /// Tells, once, that nothing is left to do for the lines handed over.
@@ -209,6 +234,7 @@ impl Actor {
                     self.tell(NoticeLevel::Warn, error.message, None);
                 }
             }
+            Message::ConversationTaken(id) => self.leave_conversation(&id),
             Message::SetupEnded(outcome) => self.setup_ended(outcome),
             Message::Close { reason } => {
                 self.closing = true;
@@ -278,75 +304,13 @@ impl Actor {
         }
     }
 
-    async fn command(&mut self, call: CommandLine<'_>, submit: &Submit, inbox: &mut Inbox) {
-        let registry = Arc::clone(&self.services.command);
-        let output = match registry.find(call.name) {
-            Some(command) => self.run_command(command, call, inbox).await,
-            None => {
-                let mine = self.shared.user_commands.read(&registry, &self.cwd);
-                match mine.commands.iter().find(|own| own.name == call.name) {
-                    Some(own) => {
-                        self.say(TurnRequest {
-                            line: submit.line.clone(),
-                            text: Some(own.expand(call.arguments)),
-                            role: own.role,
-                            model: own.model.clone(),
-                            attachments: submit.attachments.clone(),
-                            replaces: None,
-                        });
-                        return;
-                    }
-                    None => {
-                        // A file that is there and cannot be used is the better answer.
-                        let name = format!("{}.md", call.name);
-                        let broken = mine.problems.iter().find(|problem| problem.path.ends_with(&name));
-                        let names: Vec<&str> = mine.commands.iter().map(|own| own.name.as_str()).collect();
-                        registry
-                            .get(call.name, &names)
-                            .map_err(|error| match broken {
-                                Some(problem) => error.with_hint(problem.to_string()),
-                                None => error,
-                            })
-                            .map(|_| CommandOutput::default())
-                    }
-                }
-            }
-        };
-        // A command that asks the user answers at the end of that.
-        if self.dialog.is_none() || output.is_err() {
-            self.emit_output(call.name, output);
+    /// Begins a new conversation where nothing was said yet in the one that another terminal resumed first.
+    fn leave_conversation(&mut self, id: &str) {
+        let is_open = self.conversation.as_ref().is_some_and(|open| open.record.id == id);
+        if is_open && self.may_give_way && self.inputs == 0 && self.new_conversation().is_ok() {
+            let text = "the last conversation was resumed by another terminal at the same moment; this is a new one";
+            self.tell(NoticeLevel::Info, text.to_owned(), None);
         }
-        if let Some(request) = self.after_command.take() {
-            self.say(request);
-        }
-    }
-
-    async fn run_command(
-        &mut self,
-        command: &Command,
-        call: CommandLine<'_>,
-        inbox: &mut Inbox,
-    ) -> Result<CommandOutput, AgentError> {
-        let running = self.lifecycle.current_turn().is_some();
-        if running && !command.during_turn {
-            return Err(has_to_wait(&format!("/{}", command.name)));
-        }
-        let cancel = CancelToken::new_root();
-        self.command_cancel = cancel.clone();
-        inbox.attend(&cancel, running, (command.run)(call, self)).await
-    }
-
-    async fn shell_line(&mut self, line: &str, inbox: &mut Inbox) {
-        if self.lifecycle.current_turn().is_some() {
-            let error = has_to_wait("a line for the shell");
-            self.tell(NoticeLevel::Warn, error.message, error.hint.map(Into::into));
-            self.bus.emit(EventKind::Prefill {
-                text: format!("!{line}"),
-            });
-            return;
-        }
-        let cancel = CancelToken::new_root();
-        inbox.attend(&cancel, false, self.run_shell(line, &cancel)).await;
     }
 
     fn steer(&mut self, request: TurnRequest) {
@@ -460,14 +424,4 @@ impl Actor {
             self.tell_error(error);
         }
     }
-}
-
-fn has_to_wait(what: &str) -> AgentError {
-    AgentError::new(
-        ErrorKind::Policy,
-        "turn_active",
-        format!("{what} has to wait until the turn has ended"),
-    )
-    .from_origin("command")
-    .with_hint("cancel the turn, or wait for it")
 }

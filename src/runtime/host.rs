@@ -191,6 +191,7 @@ impl CommandHost for Actor {
             status.conversation_id.clone_from(&id);
             status.usage = Usage::default();
         });
+        self.announce();
         Ok(id)
     }
 

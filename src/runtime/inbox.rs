@@ -44,6 +44,8 @@ pub(super) enum Message {
         /// The profile whose server answered in the end, where the first one was down.
         fell_back: Option<String>,
     },
+    /// Another process had this conversation open first.
+    ConversationTaken(String),
     /// `/setup` came to its end.
     SetupEnded(Result<Choice, AgentError>),
 }

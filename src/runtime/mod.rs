@@ -23,6 +23,8 @@ mod lifecycle;
 mod model_lists;
 mod models;
 mod options;
+mod preimages;
+mod presence;
 mod prompts;
 mod scope;
 mod screen;
@@ -33,6 +35,7 @@ mod shared;
 mod shell;
 mod start;
 mod steering;
+mod tape;
 mod tools;
 mod turns;
 mod ui;
@@ -54,3 +57,6 @@ pub use session::Session;
 pub use tools::{BuiltinTools, ToolService};
 pub use ui::{TerminalUi, UiService};
 pub use usage::UsageTracker;
+
+/// What the bridge asks in a panic, and may not ask the store itself.
+pub use crate::persistence::is_contained;

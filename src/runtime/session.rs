@@ -23,6 +23,7 @@ use crate::runtime::actor::Actor;
 use crate::runtime::bus::EventBus;
 use crate::runtime::complete;
 use crate::runtime::composition::Composition;
+use crate::runtime::conversations::ConversationStart;
 use crate::runtime::executor;
 use crate::runtime::inbox::Message;
 use crate::runtime::options::SessionOptions;
@@ -93,6 +94,11 @@ impl Session {
             .unwrap_or_else(|| services.config.str("active_role"));
         let role = user_facing_role(&services, name)?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
+        if options.start == ConversationStart::Auto
+            && let Some(greeting) = opened.greeting()
+        {
+            bus.notice(NoticeLevel::Info, greeting, None);
+        }
         let status = first_status(&services, role, &opened.record.id, &options);
         let user_commands = UserCommands::new(composition.paths.user_commands());
         let shared = Arc::new(Shared::new(services, status, hello.cwd.clone().into(), user_commands));

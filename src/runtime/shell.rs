@@ -139,6 +139,8 @@ impl Actor {
             }),
             limits,
             state: Arc::clone(&self.tool_state),
+            // What the user's own line changes is the user's to take back.
+            keeper: None,
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::runtime::conversations::LastTurn;
 use crate::runtime::held::Conversation;
 use crate::runtime::lifecycle::ActiveTurn;
 use crate::runtime::models::Fallback;
+use crate::runtime::preimages::StoredPreimages;
 use crate::runtime::steering::Steering;
 use crate::tool::{ToolContext, ToolState};
 use crate::turn::{self, Server, Servers, TurnContext, TurnLimits, TurnResult};
@@ -185,6 +186,11 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
             progress: Arc::new(|_| {}),
             limits: services.tool.limits(),
             state: Arc::clone(&job.tool_state),
+            keeper: Some(Arc::new(StoredPreimages::new(
+                services.persistence.clone(),
+                conversation.record.id.clone(),
+                count(config.u64("persistence.max_blob_bytes")),
+            ))),
         },
         limits: TurnLimits {
             tool_steps: config.opt_u64("tool_step_budget"),

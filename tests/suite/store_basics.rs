@@ -272,7 +272,7 @@ fn a_turn_of_a_dead_process_is_aborted_and_a_live_one_goes_on() {
             process: dead.clone(),
             ..OpenTurn::new("c", "dead", 10)
         })
-        .put_conversation(conversation("c", 1))
+        .put_conversation(conversation("c", 7))
         .put_conversation(conversation("d", 9))
         .put_conversation(conversation("e", 5))
         .put_terminal(LiveTerminal::new("d", "p1", 10))
