@@ -23,8 +23,12 @@ mod suite {
     mod config_merge;
     mod contract;
     mod demo;
+    mod exec_cassette;
     mod exec_cli;
+    mod exec_disk;
+    mod exec_kills;
     mod house;
+    mod llm_captured;
     mod llm_cases;
     mod llm_cassette;
     mod llm_client;

@@ -72,7 +72,16 @@ pub(super) struct ExecArgs {
     /// The directory to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// Record what is said on the wire, without secrets, in FILE, which must not exist
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Answer from the recording in FILE instead of a server
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
     /// Keep nothing of this conversation
     #[arg(long)]
     pub ephemeral: bool,
+    /// While the turn runs, let each line of stdin join it, as a line typed in the shell does
+    #[arg(long)]
+    pub steer: bool,
 }

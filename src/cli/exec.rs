@@ -3,9 +3,10 @@
 //! In text mode stdout gets the answer and nothing else, and stderr the progress; with `--json` stdout gets one event a
 //! line and last the turn's result.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,12 +14,14 @@ use serde_json::json;
 use crate::cli::args::ExecArgs;
 use crate::cli::{Exit, complain, signals};
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::Tape;
 use crate::protocol::{
     CancelScope, Event, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo, PROTOCOL_VERSION, StopReason, Submit, TurnEnd,
 };
-use crate::runtime::{ConversationStart, Session, SessionOptions};
+use crate::runtime::{ConversationStart, ServiceHandles, Session, SessionOptions};
 
 mod progress;
+mod tape;
 
 /// How long one wait for events lasts; only a bound, every event wakes it.
 const POLL: Duration = Duration::from_secs(3600);
@@ -27,7 +30,14 @@ const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs the subcommand.
 pub(super) fn run(args: ExecArgs) -> Exit {
-    match prepare(&args).and_then(|(session, submit)| drive(&args, &session, submit)) {
+    let tape = tape::open(&args);
+    let ran = tape.and_then(|tape| {
+        let (session, submit) = prepare(&args, tape.clone())?;
+        let exit = drive(&args, &session, submit)?;
+        tape::tell_failure(tape.as_ref());
+        Ok(exit)
+    });
+    match ran {
         Ok(exit) => exit,
         Err(error) => {
             complain(&error);
@@ -44,7 +54,7 @@ fn usage(code: &'static str, message: impl Into<String>) -> AgentError {
     AgentError::new(ErrorKind::Schema, code, message).from_origin("cli")
 }
 
-fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
+fn prepare(args: &ExecArgs, tape: Option<Tape>) -> Result<(Arc<Session>, Submit), AgentError> {
     let line = prompt(args)?;
     let cwd = working_directory(args)?;
     let start = match (&args.conversation, args.resume) {
@@ -69,9 +79,13 @@ fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
     let options = SessionOptions {
         start,
         role: args.role.clone(),
-        model: args.model.clone(),
+        model: args.model.clone().or_else(|| tape::model(tape.as_ref())),
         ephemeral: args.ephemeral,
         shell: false,
+        handles: ServiceHandles {
+            tape,
+            ..ServiceHandles::default()
+        },
         ..SessionOptions::default()
     };
     let (session, _) = Session::open(hello, options)?;
@@ -87,6 +101,13 @@ fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
 
 fn prompt(args: &ExecArgs) -> Result<String, AgentError> {
     let not_utf8 = || usage("prompt_encoding", "the prompt is not valid UTF-8");
+    if args.prompt == "-" && args.steer {
+        return Err(usage(
+            "stdin",
+            "--steer reads lines from stdin, so the prompt cannot come from there",
+        )
+        .with_hint("give the prompt as an argument"));
+    }
     let prompt = if args.prompt == "-" {
         let mut bytes = Vec::new();
         let read = std::io::stdin()
@@ -141,12 +162,25 @@ fn working_directory(args: &ExecArgs) -> Result<String, AgentError> {
 
 fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit, AgentError> {
     let cancel = Arc::downgrade(session);
+    // From then on no further line is worth waiting for.
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
     signals::watch(move |signal| {
+        stop.store(true, Ordering::SeqCst);
         if let Some(session) = cancel.upgrade() {
             session.cancel(CancelScope::All, signal);
         }
     })?;
+    let steering = args.steer.then(|| (Arc::downgrade(session), submit.cwd.clone()));
+    let submitted = Arc::new(AtomicU64::new(1));
     session.submit_prompt(submit)?;
+    if let Some((session, cwd)) = steering {
+        let submitted = Arc::clone(&submitted);
+        std::thread::Builder::new()
+            .name("stdin".to_owned())
+            .spawn(move || steer(&session, &cwd, &submitted))
+            .map_err(|error| AgentError::internal("cli", format!("the thread for stdin cannot be started: {error}")))?;
+    }
     let mut output = Output::new(args.json);
     let mut end: Option<(TurnEnd, String)> = None;
     let mut conversation_id = String::new();
@@ -170,12 +204,17 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
                         end = Some((turn_end.clone(), event.turn_id.clone().unwrap_or_default()));
                     }
                 }
-                EventKind::InputSettled { .. } => break 'turn,
+                EventKind::InputSettled { inputs, closing }
+                    if *closing || *inputs >= submitted.load(Ordering::SeqCst) || stopped.load(Ordering::SeqCst) =>
+                {
+                    break 'turn;
+                }
                 _ => {}
             }
         }
         if !output.flush() && !std::mem::replace(&mut unread, true) {
             // Nobody reads the output any more: there is no use in going on.
+            stopped.store(true, Ordering::SeqCst);
             session.cancel(CancelScope::All, "output closed");
         }
     }
@@ -191,6 +230,30 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
         StopReason::Error => Exit::Error,
         StopReason::BudgetExhausted => Exit::BudgetExhausted,
     })
+}
+
+/// Hands over each line of stdin until there is none, or no session.
+fn steer(session: &Weak<Session>, cwd: &str, submitted: &AtomicU64) {
+    for line in std::io::stdin().lock().take(MAX_PROMPT_BYTES).split(b'\n') {
+        let (Ok(line), Some(session)) = (line, session.upgrade()) else {
+            return;
+        };
+        let line = String::from_utf8_lossy(&line).trim().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        // Counted first: the end of the turn before it is not the end then.
+        submitted.fetch_add(1, Ordering::SeqCst);
+        let submit = Submit {
+            line,
+            cwd: cwd.to_owned(),
+            ..Submit::default()
+        };
+        if session.submit_prompt(submit).is_err() {
+            submitted.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+    }
 }
 
 fn is_usage(error: Option<&AgentError>) -> bool {

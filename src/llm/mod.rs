@@ -30,6 +30,7 @@ mod provider;
 pub mod quirks;
 mod reader;
 mod reasoning;
+mod redact;
 pub mod request;
 pub mod retry;
 mod retry_after;
@@ -44,7 +45,7 @@ pub mod usage;
 mod words;
 
 pub use answer::read_bytes;
-pub use cassette::{Recorder, Replay};
+pub use cassette::{Recorder, Replay, Tape};
 pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
 pub use client::Client;
 pub use demo::{DEMO_MODEL, DemoProvider};

@@ -275,17 +275,21 @@ fn message_of_details(detail: Option<&Value>) -> Option<String> {
     }
 }
 
-/// `text` fit to be shown: no control characters, no more than `limit` characters.
+/// `text` fit to be shown: in one line, no control characters, no more than `limit` characters.
 pub(crate) fn clean(text: &str, limit: usize) -> String {
-    let mut out: String = text
-        .trim()
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .take(limit + 1)
-        .collect();
-    if out.chars().count() > limit {
-        out.pop();
-        out.push('…');
+    let mut out = String::new();
+    let mut count = 0;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    for (number, line) in lines.enumerate() {
+        let gap = (number > 0).then_some(' ');
+        for c in gap.into_iter().chain(line.chars().filter(|c| !c.is_control())) {
+            if count == limit {
+                out.push('…');
+                return out;
+            }
+            out.push(c);
+            count += 1;
+        }
     }
     out
 }

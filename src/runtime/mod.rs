@@ -17,6 +17,7 @@ pub mod ids;
 mod lifecycle;
 mod models;
 mod options;
+mod preimages;
 mod presence;
 mod prompts;
 mod scope;
@@ -25,6 +26,7 @@ mod services;
 mod session;
 mod setup;
 mod steering;
+mod tape;
 mod tools;
 mod turns;
 mod ui;
@@ -45,3 +47,6 @@ pub use session::Session;
 pub use tools::{BuiltinTools, ToolService};
 pub use ui::{TerminalUi, UiService};
 pub use usage::UsageTracker;
+
+/// What the bridge asks in a panic, and may not ask the store itself.
+pub use crate::persistence::is_contained;

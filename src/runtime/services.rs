@@ -8,12 +8,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::config::Config;
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::Tape;
 use crate::persistence::Store;
 use crate::process::Environment;
 use crate::role::{ROLES, Role, RoleSpec, check_dispatch};
 use crate::runtime::conversations::{ConversationService, StoredConversations};
 use crate::runtime::models::{ConfiguredModels, ModelService};
 use crate::runtime::prompts::{BuiltinPrompts, PromptService};
+use crate::runtime::tape;
 use crate::runtime::tools::{BuiltinTools, ToolService};
 use crate::runtime::ui::{TerminalUi, UiService};
 
@@ -98,6 +100,8 @@ pub struct ServiceHandles {
     pub prompt: Option<Arc<dyn PromptService>>,
     /// Instead of the built-in commands.
     pub command: Option<Arc<crate::command::Registry>>,
+    /// Where the wire of all models is recorded, or played from.
+    pub tape: Option<Tape>,
 }
 
 /// The services. Nothing in here changes after composition.
@@ -152,7 +156,8 @@ impl CurrentServices {
 pub fn compose(config: Config, store: Store, env: &Environment, state_dir: &Path, handles: ServiceHandles) -> Services {
     let config = handles.config.unwrap_or(config);
     let persistence = handles.persistence.unwrap_or(store);
-    Services {
+    let tape = handles.tape;
+    let mut services = Services {
         role: handles.role.unwrap_or_else(|| Arc::new(Catalogue)),
         model: handles
             .model
@@ -171,5 +176,7 @@ pub fn compose(config: Config, store: Store, env: &Environment, state_dir: &Path
             .unwrap_or_else(|| Arc::new(crate::command::Registry::builtin())),
         persistence,
         config,
-    }
+    };
+    services.model = tape::over(tape, services.model);
+    services
 }

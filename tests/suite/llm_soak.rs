@@ -378,7 +378,6 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a call cut before its arguments counts as one without any; to be mended"]
 async fn every_turn_is_whole_or_says_that_it_is_not() {
     let turns = setting("AGENT_SMITH_SOAK_TURNS", TURNS);
     let seed = setting("AGENT_SMITH_SOAK_SEED", 1);

@@ -1,16 +1,12 @@
-//! The store through the executable: `db`, `doctor --repair`, and runs of `exec` that are killed.
+//! The store through the executable: `db`, `doctor --repair`.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 
-use agent_smith_core::persistence::failpoint;
 use serde_json::json;
 
 use crate::support::answers::Answer;
 use crate::support::home::Home;
 use crate::support::mock_server::MockServer;
-use crate::support::power::Random;
-use crate::support::store::is_valid_history;
 
 fn files_beside(home: &Home) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(home.database().parent().unwrap()).unwrap();
@@ -109,57 +105,4 @@ fn the_doctor_brings_a_damaged_database_back() {
     said.sort();
     assert_eq!(said, ["question 0", "question 1", "question 2", "yes", "yes", "yes"]);
     assert!(home.run(&["doctor", "--repair"]).stdout.contains("is sound"));
-}
-
-/// `EXEC_KILLS` is the number of random kills; docs/STORE.md says how a long run ended.
-#[test]
-fn a_killed_run_loses_nothing_that_a_later_request_had_sent() {
-    let kills: u64 = std::env::var("EXEC_KILLS").map_or(6, |text| text.parse().unwrap());
-    let mut random = Random::new(11);
-    let steps = failpoint::STEPS
-        .into_iter()
-        .filter(|step| step.starts_with("commit.") && *step != "commit.grow");
-    let plans = steps.map(Some).chain((0..kills).map(|_| None));
-    for (run, step) in plans.enumerate() {
-        let server = MockServer::start();
-        server.answer_with(|request| {
-            let results = request.json()["messages"].as_array().unwrap().len();
-            match results {
-                0..10 => Answer::calls(&[("a", "bash", json!({"command": format!("echo {results}")}))]),
-                _ => Answer::says("done"),
-            }
-        });
-        let home = Home::with_server(&server.url());
-        let mut command = home.command(["exec", "work"]);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        if let Some(step) = step {
-            command.env("AGENT_SMITH_FAILPOINT", format!("{step}@{}=kill", 1 + random.below(3)));
-        }
-        let mut child = command.spawn().unwrap();
-        if step.is_none() {
-            // A point somewhere between two requests: a gate the run itself opens.
-            server.wait_requests(1 + usize::try_from(random.below(4)).unwrap());
-            child.kill().unwrap();
-        }
-        let status = child.wait().unwrap();
-        assert!(!status.success(), "run {run} at {step:?} came to its end");
-        // What a request had sent was durable before it: another process (the server) has seen it.
-        let requests = server.requests();
-        let sent = requests
-            .last()
-            .map_or(0, |request| request.json()["messages"].as_array().unwrap().len());
-        let acknowledged = if requests.len() > 1 { sent - 1 } else { 0 };
-        let records = home.messages();
-        assert!(
-            records.len() >= acknowledged,
-            "run {run} at {step:?}: {} of {acknowledged} kept",
-            records.len()
-        );
-        is_valid_history(&records).unwrap_or_else(|error| panic!("run {run} at {step:?}: {error}"));
-        // And the next start goes on with it.
-        if !records.is_empty() {
-            let resumed = home.run(&["exec", "--resume", "go on"]);
-            assert_eq!(resumed.code, Some(0), "run {run} at {step:?}: {}", resumed.stderr);
-        }
-    }
 }
