@@ -25,6 +25,7 @@ mod suite {
     mod demo;
     mod exec_cassette;
     mod exec_cli;
+    mod exec_disk;
     mod exec_kills;
     mod house;
     mod llm_captured;

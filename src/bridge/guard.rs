@@ -5,12 +5,14 @@
 //! remembered, and any other is told so at once, before a lock is touched.
 
 use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{AgentError, ErrorKind};
+use crate::runtime::is_contained;
 
 /// The process whose threads the runtime has; 0 before there are any.
 static RUNTIME_OWNER: AtomicU32 = AtomicU32::new(0);
@@ -59,7 +61,7 @@ fn forked() -> AgentError {
 ///
 /// # Errors
 /// Those of `work`, and `internal`.
-pub(super) fn catch<T>(work: impl FnOnce() -> Result<T, AgentError>) -> Result<T, AgentError> {
+pub fn catch<T>(work: impl FnOnce() -> Result<T, AgentError>) -> Result<T, AgentError> {
     // What `work` shares with others is behind locks that take a poisoned state for what it is.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(defect(&*panic)))
 }
@@ -82,13 +84,26 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// From now on a panic is logged and not printed: the terminal belongs to the host.
+/// From now on a panic is logged and not printed: the terminal belongs to the host. With a backtrace, where the user asks
+/// for one by `RUST_BACKTRACE`. A panic that the store expects of a damaged file is no defect of ours and is passed over:
+/// the store tells of it in its own words.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
             let place = panic.location().map(|place| format!("panicked at {place}"));
-            tracing::error!(place, "{}", reason(panic.payload()));
+            if is_contained() {
+                tracing::debug!(place, "the store contains: {}", reason(panic.payload()));
+                return;
+            }
+            let backtrace = Backtrace::capture();
+            let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(backtrace);
+            tracing::error!(
+                place,
+                "{}{}",
+                reason(panic.payload()),
+                backtrace.map(|trace| format!("\n{trace}")).unwrap_or_default()
+            );
             // A panic while the thread ends has no place to keep it.
             let _ = PLACE.try_with(|last| last.replace(place));
         }));

@@ -24,7 +24,7 @@ use crate::failpoint;
 use crate::protocol::{Hello, Op};
 use crate::runtime::{ConversationStart, Session, SessionOptions};
 
-pub use guard::quiet_panics;
+pub use guard::{catch, quiet_panics};
 
 /// A session of a client with a person at a terminal, as both carriers open it.
 fn shell_session() -> SessionOptions {

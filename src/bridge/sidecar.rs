@@ -20,6 +20,7 @@ use crate::bridge::guard;
 use crate::bridge::lines::{Line, Lines};
 use crate::bridge::watch::{Happening, Watch};
 use crate::error::{AgentError, ErrorKind};
+use crate::failpoint;
 use crate::protocol::{CancelScope, Event};
 use crate::runtime::Session;
 
@@ -60,6 +61,8 @@ impl Ended {
 enum Incoming {
     Line(Line),
     End(Ended),
+    /// A thread of the sidecar's own panicked.
+    Defect(AgentError),
 }
 
 /// What reaches the thread that writes.
@@ -96,7 +99,8 @@ impl Sidecar {
     /// Serves the client at the other ends of `input` and `output` until either side ends it.
     ///
     /// # Errors
-    /// `internal` where the system gives no descriptors or threads.
+    /// `internal` where the system gives no descriptors or threads, and for a defect of the sidecar's own: the client
+    /// starts another.
     pub fn serve(self, input: OwnedFd, output: OwnedFd) -> Result<Ended, AgentError> {
         let failed =
             |error: std::io::Error| AgentError::internal("bridge", format!("the sidecar cannot start: {error}"));
@@ -106,11 +110,12 @@ impl Sidecar {
         let reader = self.sender.clone();
         let read = thread::Builder::new()
             .name("sidecar-in".to_owned())
-            .spawn(move || read_lines(input, &watch, &reader));
+            .spawn(move || watched(&reader, || read_lines(input, &watch, &reader)));
+        let sender = self.sender.clone();
         let writer = Writer::new(output, self.sender);
         let write = thread::Builder::new()
             .name("sidecar-out".to_owned())
-            .spawn(move || writer.run(&to_write, &written));
+            .spawn(move || watched(&sender, || writer.run(&to_write, &written)));
         // Both threads may be in a system call for ever: they end with the process.
         drop((read.map_err(failed)?, write.map_err(failed)?));
         let mut desk = Desk {
@@ -119,25 +124,40 @@ impl Sidecar {
         };
         let ended = loop {
             match self.incoming.recv() {
-                Ok(Incoming::Line(line)) => {
-                    if let Some(ended) = desk.line(line) {
-                        break ended;
-                    }
-                }
+                Ok(Incoming::Line(line)) => match guard::catch(|| Ok(desk.line(line))) {
+                    Ok(None) => {}
+                    Ok(Some(ended)) => break Ok(ended),
+                    Err(defect) => break Err(defect),
+                },
                 Ok(Incoming::End(ended)) => {
                     if ended == Ended::Closed {
                         desk.session = None;
                     }
-                    break ended;
+                    break Ok(ended);
                 }
-                Err(_) => break Ended::ClientGone("the sidecar's own threads ended"),
+                Ok(Incoming::Defect(defect)) => break Err(defect),
+                Err(_) => break Ok(Ended::ClientGone("the sidecar's own threads ended")),
             }
         };
-        desk.end(ended, &self.incoming);
+        desk.end(
+            ended.as_ref().map_or("a defect", |ended| ended.reason()),
+            &self.incoming,
+        );
         // A client that does not read must not keep the process alive.
         let _ = desk.outgoing.try_send(Outgoing::End);
         let _ = all_written.recv_timeout(FLUSH_WAIT);
-        Ok(ended)
+        ended
+    }
+}
+
+/// The work of a thread of the sidecar's own: if it panics, the sidecar ends and says so, for nobody would read or write
+/// any more.
+fn watched(incoming: &SyncSender<Incoming>, work: impl FnOnce()) {
+    if let Err(defect) = guard::catch(|| {
+        work();
+        Ok(())
+    }) {
+        let _ = incoming.send(Incoming::Defect(defect));
     }
 }
 
@@ -159,6 +179,7 @@ impl Desk {
         let result = request.and_then(|(op, members)| match (&self.session, op.as_str()) {
             (Some(session), _) => super::call(session, &op, members),
             (None, "hello") => guard::catch(|| {
+                failpoint::reach("bridge.new");
                 let (session, welcome) = Session::open(super::parse_hello(members)?, super::shell_session())?;
                 opened = Some(Arc::new(session));
                 Ok(json!(welcome))
@@ -187,12 +208,12 @@ impl Desk {
     }
 
     /// Ends the session and waits until nothing of it runs any more.
-    fn end(&mut self, ended: Ended, incoming: &Receiver<Incoming>) {
-        tracing::debug!(reason = ended.reason(), "the sidecar ends");
+    fn end(&mut self, reason: &str, incoming: &Receiver<Incoming>) {
+        tracing::debug!(reason, "the sidecar ends");
         let Some(session) = self.session.take() else { return };
-        session.close(ended.reason());
+        session.close(reason);
         if !wait_for_end(incoming, CLOSE_WAIT) {
-            session.cancel(CancelScope::All, ended.reason());
+            session.cancel(CancelScope::All, reason);
             wait_for_end(incoming, URGENT_WAIT);
         }
     }
@@ -266,6 +287,7 @@ fn read_lines(input: OwnedFd, watch: &Watch, incoming: &SyncSender<Incoming>) {
             }
             Ok(read) => read,
         };
+        failpoint::reach("sidecar.read");
         for line in lines.feed(&buffer[..read]) {
             if incoming.send(Incoming::Line(line)).is_err() {
                 return;
@@ -333,6 +355,7 @@ impl Writer {
     fn events(&mut self) {
         let Some(session) = self.session.take() else { return };
         for event in session.poll(Duration::ZERO) {
+            failpoint::reach("sidecar.write");
             self.line(&EventLine { event: &event });
         }
         if session.is_closed() {

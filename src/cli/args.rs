@@ -81,4 +81,7 @@ pub(super) struct ExecArgs {
     /// Keep nothing of this conversation
     #[arg(long)]
     pub ephemeral: bool,
+    /// While the turn runs, let each line of stdin join it, as a line typed in the shell does
+    #[arg(long)]
+    pub steer: bool,
 }

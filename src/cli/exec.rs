@@ -3,9 +3,10 @@
 //! In text mode stdout gets the answer and nothing else, and stderr the progress; with `--json` stdout gets one event a
 //! line and last the turn's result.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::json;
@@ -100,6 +101,13 @@ fn prepare(args: &ExecArgs, tape: Option<Tape>) -> Result<(Arc<Session>, Submit)
 
 fn prompt(args: &ExecArgs) -> Result<String, AgentError> {
     let not_utf8 = || usage("prompt_encoding", "the prompt is not valid UTF-8");
+    if args.prompt == "-" && args.steer {
+        return Err(usage(
+            "stdin",
+            "--steer reads lines from stdin, so the prompt cannot come from there",
+        )
+        .with_hint("give the prompt as an argument"));
+    }
     let prompt = if args.prompt == "-" {
         let mut bytes = Vec::new();
         let read = std::io::stdin()
@@ -154,12 +162,25 @@ fn working_directory(args: &ExecArgs) -> Result<String, AgentError> {
 
 fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit, AgentError> {
     let cancel = Arc::downgrade(session);
+    // From then on no further line is worth waiting for.
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
     signals::watch(move |signal| {
+        stop.store(true, Ordering::SeqCst);
         if let Some(session) = cancel.upgrade() {
             session.cancel(CancelScope::All, signal);
         }
     })?;
+    let steering = args.steer.then(|| (Arc::downgrade(session), submit.cwd.clone()));
+    let submitted = Arc::new(AtomicU64::new(1));
     session.submit_prompt(submit)?;
+    if let Some((session, cwd)) = steering {
+        let submitted = Arc::clone(&submitted);
+        std::thread::Builder::new()
+            .name("stdin".to_owned())
+            .spawn(move || steer(&session, &cwd, &submitted))
+            .map_err(|error| AgentError::internal("cli", format!("the thread for stdin cannot be started: {error}")))?;
+    }
     let mut output = Output::new(args.json);
     let mut end: Option<(TurnEnd, String)> = None;
     let mut conversation_id = String::new();
@@ -183,12 +204,17 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
                         end = Some((turn_end.clone(), event.turn_id.clone().unwrap_or_default()));
                     }
                 }
-                EventKind::InputSettled { .. } => break 'turn,
+                EventKind::InputSettled { inputs, closing }
+                    if *closing || *inputs >= submitted.load(Ordering::SeqCst) || stopped.load(Ordering::SeqCst) =>
+                {
+                    break 'turn;
+                }
                 _ => {}
             }
         }
         if !output.flush() && !std::mem::replace(&mut unread, true) {
             // Nobody reads the output any more: there is no use in going on.
+            stopped.store(true, Ordering::SeqCst);
             session.cancel(CancelScope::All, "output closed");
         }
     }
@@ -204,6 +230,30 @@ fn drive(args: &ExecArgs, session: &Arc<Session>, submit: Submit) -> Result<Exit
         StopReason::Error => Exit::Error,
         StopReason::BudgetExhausted => Exit::BudgetExhausted,
     })
+}
+
+/// Hands over each line of stdin until there is none, or no session.
+fn steer(session: &Weak<Session>, cwd: &str, submitted: &AtomicU64) {
+    for line in std::io::stdin().lock().take(MAX_PROMPT_BYTES).split(b'\n') {
+        let (Ok(line), Some(session)) = (line, session.upgrade()) else {
+            return;
+        };
+        let line = String::from_utf8_lossy(&line).trim().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        // Counted first: the end of the turn before it is not the end then.
+        submitted.fetch_add(1, Ordering::SeqCst);
+        let submit = Submit {
+            line,
+            cwd: cwd.to_owned(),
+            ..Submit::default()
+        };
+        if session.submit_prompt(submit).is_err() {
+            submitted.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+    }
 }
 
 fn is_usage(error: Option<&AgentError>) -> bool {

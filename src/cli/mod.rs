@@ -16,6 +16,7 @@ use clap::error::ErrorKind;
 
 use args::{Args, Command};
 
+use crate::bridge::{catch, quiet_panics};
 use crate::config::Paths;
 use crate::error::AgentError;
 
@@ -61,7 +62,21 @@ pub fn main() -> ExitCode {
         complain(&error);
         return Exit::Usage.into();
     }
-    match args.command {
+    // A panic is told here, in one line and with the place it was at; the hook itself says nothing.
+    quiet_panics();
+    catch(|| Ok(dispatch(args.command))).unwrap_or_else(|defect| {
+        let place = defect
+            .cause
+            .as_ref()
+            .map(|place| format!("; {place}"))
+            .unwrap_or_default();
+        write_stderr(&format!("agent-smith: {}{place}\n", one_line(&defect.to_string())));
+        Exit::Error.into()
+    })
+}
+
+fn dispatch(command: Option<Command>) -> ExitCode {
+    match command {
         Some(Command::Exec(exec)) => exec::run(exec).into(),
         Some(Command::Serve) => serve::run().into(),
         Some(Command::Doctor { repair, json }) => doctor::run(repair, json).into(),

@@ -2,7 +2,6 @@
 
 use std::os::fd::AsFd;
 
-use crate::bridge::quiet_panics;
 use crate::bridge::sidecar::{Ended, Sidecar};
 use crate::cli::{Exit, complain, signals};
 use crate::error::AgentError;
@@ -20,8 +19,6 @@ pub(super) fn run() -> Exit {
 }
 
 fn serve() -> Result<Ended, AgentError> {
-    // What is on stderr may reach the host's terminal.
-    quiet_panics();
     let sidecar = Sidecar::default();
     signals::watch(sidecar.stopper())?;
     let own = |fd: std::os::fd::BorrowedFd<'_>| {

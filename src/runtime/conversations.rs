@@ -30,6 +30,24 @@ pub struct OpenedConversation {
     pub usage: Vec<UsageRecord>,
     /// Whether it was there before.
     pub resumed: bool,
+    /// Whether it is new only because other terminals have those that could be resumed.
+    pub others_taken: bool,
+}
+
+impl OpenedConversation {
+    /// What a shell says of the conversation it came to by itself; nothing where it is the first of its project.
+    #[must_use]
+    pub fn greeting(&self) -> Option<String> {
+        if self.resumed {
+            let count = self.messages.len();
+            let title = &self.record.title;
+            return Some(format!(
+                "Going on with \u{201c}{title}\u{201d} ({count} messages); /new starts another conversation."
+            ));
+        }
+        self.others_taken
+            .then(|| "The last conversation here is open in another terminal; this is a new one.".to_owned())
+    }
 }
 
 /// Opens conversations.
@@ -78,10 +96,14 @@ impl ConversationService for StoredConversations {
             ConversationStart::Id(id) => Some(self.named(id)?),
             ConversationStart::Auto => {
                 let found = self.store.read_blocking(|reader| {
-                    let record = reader.latest_free_conversation(project_id)?;
-                    record.map(|record| load(reader, record)).transpose()
+                    if let Some(record) = reader.latest_free_conversation(project_id)? {
+                        return load(reader, record);
+                    }
+                    let mut opened = fresh(project_id);
+                    opened.others_taken = reader.latest_conversation(project_id)?.is_some();
+                    Ok(opened)
                 });
-                found.map_err(AgentError::from)?
+                Some(found.map_err(AgentError::from)?)
             }
         };
         Ok(found.unwrap_or_else(|| fresh(project_id)))
@@ -121,6 +143,7 @@ fn load(reader: &Reader<'_>, record: ConversationRecord) -> Result<OpenedConvers
         messages,
         usage,
         resumed: true,
+        others_taken: false,
     })
 }
 

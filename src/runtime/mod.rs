@@ -17,6 +17,7 @@ pub mod ids;
 mod lifecycle;
 mod models;
 mod options;
+mod preimages;
 mod presence;
 mod prompts;
 mod scope;
@@ -46,3 +47,6 @@ pub use session::Session;
 pub use tools::{BuiltinTools, ToolService};
 pub use ui::{TerminalUi, UiService};
 pub use usage::UsageTracker;
+
+/// What the bridge asks in a panic, and may not ask the store itself.
+pub use crate::persistence::is_contained;

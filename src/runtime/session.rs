@@ -21,6 +21,7 @@ use crate::role::Role;
 use crate::runtime::actor::{Actor, Message};
 use crate::runtime::bus::EventBus;
 use crate::runtime::complete;
+use crate::runtime::conversations::ConversationStart;
 use crate::runtime::executor;
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope;
@@ -82,6 +83,11 @@ impl Session {
         let services = current_services.get();
         let role = start_role(&services, options.role.as_deref())?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
+        if options.start == ConversationStart::Auto
+            && let Some(greeting) = opened.greeting()
+        {
+            bus.notice(NoticeLevel::Info, greeting, None);
+        }
         let status = Arc::new(Mutex::new(first_status(&services, role, &opened.record.id, &options)));
         follow_state(&bus, &status);
         let screen = if hello.render {

@@ -17,6 +17,7 @@ use crate::runtime::bus::EventBus;
 use crate::runtime::clock;
 use crate::runtime::context::ExecutionContext;
 use crate::runtime::lifecycle::ActiveTurn;
+use crate::runtime::preimages::StoredPreimages;
 use crate::runtime::steering::Steering;
 use crate::runtime::usage::UsageTracker;
 use crate::tool::{ToolContext, ToolState};
@@ -179,6 +180,11 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
             progress: Arc::new(|_| {}),
             limits: services.tool.limits(),
             state: Arc::clone(&job.tool_state),
+            keeper: Some(Arc::new(StoredPreimages::new(
+                services.persistence.clone(),
+                conversation.record.id.clone(),
+                count(config.u64("persistence.max_blob_bytes")),
+            ))),
         },
         limits: TurnLimits {
             tool_steps: config.opt_u64("tool_step_budget"),

@@ -107,10 +107,9 @@ fn a_panic_is_an_internal_error_and_the_next_turn_works() {
             let Some(script) = hazard(&home, carrier, "panic", &json!({})) else {
                 return;
             };
-            // `run` also checks that nothing was written to the terminal.
             let said = script
                 .env("AGENT_SMITH_FAILPOINT", &format!("{point}=panic"))
-                .run()
+                .run_on_terminal()
                 .remove(0);
             assert_eq!(
                 said["first"]["kind"].as_str().unwrap_or(""),
@@ -126,6 +125,56 @@ fn a_panic_is_an_internal_error_and_the_next_turn_works() {
                 .collect();
             assert_eq!(seen, ends, "{carrier:?}, {point}");
         }
+    }
+}
+
+#[test]
+fn a_panic_at_an_entry_of_the_bridge_is_an_internal_error_there() {
+    for carrier in CARRIERS {
+        // Polls of the sidecar's client are its own: what its threads do stands below.
+        for point in ["bridge.new", "bridge.poll"] {
+            if (carrier, point) == (Carrier::Sidecar, "bridge.poll") {
+                continue;
+            }
+            let (_server, home) = answering();
+            let Some(script) = hazard(&home, carrier, "panic_at_entry", &json!({})) else {
+                return;
+            };
+            let said = script
+                .env("AGENT_SMITH_FAILPOINT", &format!("{point}=panic"))
+                .run_on_terminal()
+                .remove(0);
+            assert_eq!(said["failed"]["kind"], "internal", "{carrier:?}, {point}: {said}");
+            let message = said["failed"]["message"].as_str().unwrap();
+            assert!(message.contains(point), "{carrier:?}, {point}: {message}");
+            assert_eq!(said["next"], "Yes.", "{carrier:?}, {point}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_of_the_sidecars_own_ends_it_with_a_reason_and_another_one_works() {
+    for point in ["sidecar.read", "sidecar.write"] {
+        let (_server, home) = answering();
+        let Some(script) = hazard(&home, Carrier::Sidecar, "panic_in_sidecar", &json!({})) else {
+            return;
+        };
+        // The second passing: the first is the hello, or an event that opening the session brings.
+        let said = script
+            .env("AGENT_SMITH_FAILPOINT", &format!("{point}@2=panic"))
+            .run_on_terminal()
+            .remove(0);
+        assert_eq!(
+            (&said["failed"]["kind"], &said["failed"]["code"]),
+            (&json!("internal"), &json!("sidecar_died")),
+            "{point}: {said}"
+        );
+        let message = said["failed"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("status 1") && message.contains(point),
+            "{point}: {message}"
+        );
+        assert_eq!(said["next"], "Yes.", "{point}: {said}");
     }
 }
 

@@ -1,10 +1,9 @@
 //! The same scenarios through every carrier: the module in a Lua process, the sidecar with its pure-Lua client, and
-//! `exec --json` (a session in this process where a second line is typed). The events are the same, and so is what is kept.
+//! `exec --json`. The events are the same, and so is what is kept.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use agent_smith_core::protocol::EventKind;
 use agent_smith_core::protocol::order::OrderCheck;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::answers::Answer;
 use crate::support::home::{Home, transcript};
 use crate::support::lua::{CARRIERS, Carrier, Script};
-use crate::support::masked::{masked, readable};
+use crate::support::masked::{masked, readable, without_times};
 use crate::support::mock_server::MockServer;
 
 /// What a run showed and kept.
@@ -31,7 +30,7 @@ impl Played {
         }
         Self {
             events: masked(home, events),
-            records: transcript(&home.messages()),
+            records: without_times(&transcript(&home.messages())),
         }
     }
 }
@@ -82,26 +81,32 @@ impl Scenario {
         Some(Played::of(&home, &events))
     }
 
-    /// Through one `exec --json` a prompt. `interrupt_at` is the event type at which it is interrupted.
+    /// Through one `exec --json` a prompt.
     #[track_caller]
-    fn exec(&self, prompts: &[&str], interrupt_at: Option<&str>) -> Played {
+    fn exec(&self, prompts: &[&str], mut meanwhile: Meanwhile) -> Played {
         let server = (self.server)();
         let home = self.home(&server);
         let mut events = Vec::new();
         for prompt in prompts {
-            let mut child = home
-                .command(["exec", "--json", prompt])
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
+            let mut command = home.command(["exec", "--json", prompt]);
+            if let Meanwhile::Type(..) = meanwhile {
+                command.arg("--steer").stdin(Stdio::piped());
+            }
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            let mut stdin = child.stdin.take();
             let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
             for line in BufReader::new(child.stdout.take().unwrap()).lines() {
                 let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
                 if event["type"] == "turn_result" {
                     continue;
                 }
-                if interrupt_at.is_some_and(|kind| event["type"] == kind) {
-                    kill_process(pid, Signal::INT).unwrap();
+                match meanwhile {
+                    Meanwhile::Interrupt(kind) if event["type"] == kind => kill_process(pid, Signal::INT).unwrap(),
+                    Meanwhile::Type(kind, line) if event["type"] == kind => {
+                        writeln!(stdin.as_mut().unwrap(), "{line}").unwrap();
+                        meanwhile = Meanwhile::Nothing;
+                    }
+                    _ => {}
                 }
                 (self.on_event)(&server, &event);
                 events.push(event);
@@ -131,6 +136,15 @@ impl Scenario {
             insta::assert_snapshot!(format!("bridge_{}", self.name), readable(&reference.events));
         });
     }
+}
+
+/// What the user of an `exec` does when an event of this type is seen.
+#[derive(Clone, Copy)]
+enum Meanwhile {
+    Nothing,
+    Interrupt(&'static str),
+    /// Once.
+    Type(&'static str, &'static str),
 }
 
 fn nothing(_: &MockServer, _: &Value) {}
@@ -174,7 +188,7 @@ fn tools() {
         steps: json!([line("Look around."), wait("input_settled")]),
         on_event: nothing,
     };
-    scenario.assert_same(&scenario.exec(&["Look around."], None), &[]);
+    scenario.assert_same(&scenario.exec(&["Look around."], Meanwhile::Nothing), &[]);
 }
 
 #[test]
@@ -190,7 +204,7 @@ fn retry() {
         steps: json!([line("Try."), wait("input_settled")]),
         on_event: nothing,
     };
-    scenario.assert_same(&scenario.exec(&["Try."], None), &[]);
+    scenario.assert_same(&scenario.exec(&["Try."], Meanwhile::Nothing), &[]);
 }
 
 #[test]
@@ -209,7 +223,10 @@ fn cancel() {
         steps: json!([line("Run."), wait("tool_output_delta"), {"do": "cancel"}, wait("input_settled")]),
         on_event: nothing,
     };
-    scenario.assert_same(&scenario.exec(&["Run."], Some("tool_output_delta")), &[]);
+    scenario.assert_same(
+        &scenario.exec(&["Run."], Meanwhile::Interrupt("tool_output_delta")),
+        &[],
+    );
 }
 
 #[test]
@@ -225,7 +242,7 @@ fn budget() {
         steps: json!([line("Go on for ever."), wait("input_settled")]),
         on_event: nothing,
     };
-    scenario.assert_same(&scenario.exec(&["Go on for ever."], None), &[]);
+    scenario.assert_same(&scenario.exec(&["Go on for ever."], Meanwhile::Nothing), &[]);
 }
 
 #[test]
@@ -241,7 +258,7 @@ fn failure() {
         steps: json!([line("Try."), wait("input_settled")]),
         on_event: nothing,
     };
-    scenario.assert_same(&scenario.exec(&["Try."], None), &[]);
+    scenario.assert_same(&scenario.exec(&["Try."], Meanwhile::Nothing), &[]);
 }
 
 #[test]
@@ -265,7 +282,7 @@ fn two_conversations() {
         on_event: nothing,
     };
     // The command is typed in a shell only, where lines are counted on.
-    let mut reference = scenario.exec(&["one", "two"], None);
+    let mut reference = scenario.exec(&["one", "two"], Meanwhile::Nothing);
     reference.events.retain(|event| event["type"] != "input_settled");
     scenario.assert_same(&reference, &["command_output", "input_settled"]);
 }
@@ -304,19 +321,6 @@ fn steering() {
             }
         },
     };
-    let server = (scenario.server)();
-    let home = scenario.home(&server);
-    let mut session = home.session(Default::default());
-    session.submit("Do this.");
-    session.wait("the first words", |kind| matches!(kind, EventKind::LlmTextDelta { .. }));
-    session.submit("And that.");
-    session.wait("the line waiting", |kind| matches!(kind, EventKind::InputQueued { .. }));
-    server.gate("typed").open();
-    session.wait("the end", |kind| matches!(kind, EventKind::InputSettled { .. }));
-    let events: Vec<_> = session
-        .events
-        .iter()
-        .map(|event| serde_json::to_value(event).unwrap())
-        .collect();
-    scenario.assert_same(&Played::of(&home, &events), &[]);
+    let typing = Meanwhile::Type("llm_text_delta", "And that.");
+    scenario.assert_same(&scenario.exec(&["Do this."], typing), &[]);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_smith_core::error::ErrorKind;
 use agent_smith_core::role::Role;
-use agent_smith_core::tool::{MutationState, PreimageKeeper, ToolState};
+use agent_smith_core::tool::{FileChange, KeeperError, MutationState, PreimageKeeper};
 use serde_json::json;
 
 use crate::support::tools::Yard;
@@ -436,17 +436,19 @@ async fn edits_of_one_file_at_the_same_time_all_survive() {
 struct Shelf(Mutex<Vec<Option<Vec<u8>>>>);
 
 impl PreimageKeeper for Shelf {
-    fn keep(
-        &self,
-        path: &std::path::Path,
-        bytes: Option<&[u8]>,
-    ) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-        if path.ends_with("refused") {
+    fn keep(&self, change: &FileChange, bytes: Option<&[u8]>) -> Result<Option<String>, KeeperError> {
+        if change.path.ends_with("refused") {
             return Err("the store is full".into());
         }
+        // It is kept before the change is made.
+        assert_eq!(std::fs::read(&change.path).ok().as_deref(), bytes);
         let mut kept = self.0.lock().unwrap();
         kept.push(bytes.map(<[u8]>::to_vec));
-        Ok(format!("key{}", kept.len()))
+        Ok(bytes.map(|_| format!("key{}", kept.len())))
+    }
+
+    fn fetch(&self, _key: &str) -> Result<Option<Vec<u8>>, KeeperError> {
+        Ok(None)
     }
 }
 
@@ -454,7 +456,7 @@ impl PreimageKeeper for Shelf {
 async fn what_was_there_before_is_kept() {
     let mut yard = Yard::new();
     let shelf = Arc::new(Shelf::default());
-    yard.ctx.state = Arc::new(ToolState::with_keeper(shelf.clone()));
+    yard.ctx.keeper = Some(shelf.clone());
     yard.call("write", json!({"path": "f", "content": "one"})).await;
     yard.call(
         "edit",

@@ -1,5 +1,6 @@
 //! Lua hosts of the tests: a process of Debian's `luajit` that plays a script of `tests/lua/bridge` through one carrier.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,10 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use agent_smith_core::protocol::PROTOCOL_VERSION;
+use portable_pty::CommandBuilder;
 use serde_json::{Value, json};
 
 use super::gates::PATIENCE;
 use super::home::Home;
+use super::pty::{Answers, Pty};
 use super::skip;
 
 /// A way to the core.
@@ -67,8 +70,8 @@ impl<'a> Script<'a> {
         self
     }
 
-    /// Starts it.
-    pub fn start(mut self) -> Lua {
+    /// Writes the plan; the whole command with nothing but its own environment.
+    fn prepare(&mut self) -> &mut Command {
         let plan = self.home.path().join("plan.json");
         std::fs::write(&plan, self.plan.to_string()).unwrap();
         let own: Vec<_> = self
@@ -83,6 +86,42 @@ impl<'a> Script<'a> {
             .env_clear()
             .envs(self.home.env())
             .envs(own)
+    }
+
+    /// Runs it on a terminal of its own, which has to be found as it was: nothing was written to it, and its modes are
+    /// the same. What the script said.
+    #[track_caller]
+    pub fn run_on_terminal(mut self) -> Vec<Value> {
+        let said = self.home.path().join("said");
+        let modes = [self.home.path().join("before"), self.home.path().join("after")];
+        let command = self.prepare();
+        // The same shell asks for the modes and runs the script; what the script says goes to a file.
+        let mut shell = CommandBuilder::new("/bin/sh");
+        shell.env_clear();
+        shell.args([
+            "-c",
+            r#"stty -g > "$1"; out=$2; after=$3; shift 3; "$@" > "$out"; code=$?; stty -g > "$after"; exit $code"#,
+            "sh",
+        ]);
+        shell.args([&modes[0], &said, &modes[1]]);
+        shell.arg(command.get_program());
+        shell.args(command.get_args().map(OsString::from));
+        for (name, value) in command.get_envs() {
+            shell.env(name, value.unwrap());
+        }
+        shell.cwd(env!("CARGO_MANIFEST_DIR"));
+        let mut terminal = Pty::spawn(shell, (24, 80), Answers::All);
+        let code = terminal.end();
+        assert_eq!((code, String::from_utf8_lossy(&terminal.raw).as_ref()), (0, ""));
+        let [before, after] = modes.map(|file| std::fs::read_to_string(file).unwrap());
+        assert!(!before.is_empty() && before == after, "{before:?} became {after:?}");
+        let said = std::fs::read_to_string(said).unwrap();
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Lua {
+        self.prepare()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

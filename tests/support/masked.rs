@@ -32,6 +32,26 @@ pub fn masked(home: &Home, events: &[Value]) -> Vec<Value> {
     out
 }
 
+/// How long something took, in the text of a record, masked.
+pub fn without_times(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("after ") {
+        let (before, after) = rest.split_at(at + "after ".len());
+        let seconds = after
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(after.len());
+        out.push_str(before);
+        rest = if after[seconds..].starts_with(" s") && seconds > 0 {
+            out.push_str("<time>");
+            &after[seconds..]
+        } else {
+            after
+        };
+    }
+    out + rest
+}
+
 fn text_of(event: &Value) -> &str {
     event["data"]["text"].as_str().unwrap()
 }

@@ -3,10 +3,12 @@
 //! Each function gives finished lines for a [`Page`]. None knows of the order of events; that is
 //! [`render`](crate::ui::render)'s.
 
+mod files;
 pub(crate) mod tool;
 mod transcript;
 mod usage;
 
+pub use files::changed_files;
 pub use tool::{Call, tool_call, tool_cancelled, tool_finished, tool_result};
 pub use transcript::transcript;
 pub use usage::{count, duration, money, usage};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::{CallOutcome, MutationState, ToolFinish};
+use crate::protocol::{CallOutcome, ChangedFile, MutationState, ToolFinish};
 use crate::ui::line::{described, plain};
 use serde_json::json;
 
@@ -228,4 +228,23 @@ fn a_narrow_page_is_kept_to() {
     be found.
     ");
     assert!(lines.iter().all(|line| line.width() <= 12));
+}
+
+#[test]
+fn changed_files_are_named_with_what_came_and_went() {
+    let file = |path: &str, new, added, removed| ChangedFile {
+        path: path.to_owned(),
+        new,
+        added,
+        removed,
+    };
+    let files = [
+        file("src/a.rs", false, Some(3), Some(1)),
+        file("b.md", true, Some(10), Some(0)),
+        file("picture.png", false, None, None),
+    ];
+    let lines = changed_files(&PAGE, &files);
+    assert_eq!(plain(&lines), "changed: src/a.rs +3 -1, b.md (new) +10,\npicture.png");
+    let many: Vec<_> = (0..20).map(|n| file(&format!("f{n}"), false, Some(1), None)).collect();
+    assert!(plain(&changed_files(&PAGE, &many)).ends_with("f11 +1, and 8 more"));
 }

@@ -22,6 +22,7 @@ int poll(struct pollfd *fds, unsigned long count, int timeout);
 int gettimeofday(struct timeval *now, void *zone);
 char *strerror(int errnum);
 void _exit(int status);
+int unsetenv(const char *name);
 ]])
 
 local C = ffi.C
@@ -177,4 +178,9 @@ socket.select = function(receivers, senders, seconds)
 	return readable, writable, ready == 0 and "timeout" or nil
 end
 
-return { ps = ps, socket = socket, json = require("json") }
+-- As a user's `unset` in the host does.
+local unsetenv = function(name)
+	C.unsetenv(name)
+end
+
+return { ps = ps, socket = socket, json = require("json"), unsetenv = unsetenv }

@@ -213,6 +213,58 @@ hazards.panic = function()
 	script.say(seen)
 end
 
+-- The text of a whole turn, or the first error on the way to it.
+local turn = function(session)
+	local ok, err = session:submit({ line = "a turn" })
+	while ok do
+		local events
+		events, err = session:poll(100)
+		if not events then
+			break
+		end
+		for _, event in ipairs(events) do
+			if event.type == "turn_completed" then
+				return event.data.text
+			end
+		end
+	end
+	return nil, err
+end
+
+-- Opening a session or polling one panics once; the same call works after that.
+hazards.panic_at_entry = function()
+	local failed
+	local session, err = script.open(plan)
+	if not session then
+		failed = err
+		if plan.carrier == "sidecar" then
+			host.unsetenv("AGENT_SMITH_FAILPOINT") -- another process would meet it again
+		end
+		session = assert(script.open(plan))
+	end
+	local text
+	text, err = turn(session)
+	if not text then
+		failed = err
+		text = assert(turn(session))
+	end
+	assert(session:close())
+	script.say({ failed = outcome(nil, failed), next = text })
+end
+
+-- A thread of the sidecar panics in the middle of a turn: the process is gone, and a new one works.
+hazards.panic_in_sidecar = function()
+	local session = assert(script.open(plan))
+	local text, err = turn(session)
+	assert(not text, "the turn was completed")
+	assert(session:close())
+	host.unsetenv("AGENT_SMITH_FAILPOINT")
+	session = assert(script.open(plan))
+	text = assert(turn(session))
+	assert(session:close())
+	script.say({ failed = outcome(nil, err), next = text })
+end
+
 -- A long poll, interrupted by a signal whose handler sets a hook.
 hazards.interrupt = function()
 	local session = assert(script.open(plan))
