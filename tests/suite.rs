@@ -48,6 +48,8 @@ mod suite {
     mod session_dialogs;
     mod sessions;
     mod shell;
+    mod shell_plain;
+    mod shell_start;
     mod shell_terminals;
     mod sidecar_serve;
     mod store_basics;

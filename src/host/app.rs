@@ -95,6 +95,7 @@ impl App {
     /// Works until the user leaves, the input ends, or a signal ends it.
     pub(super) fn run(&mut self) -> u8 {
         self.activate(self.current);
+        self.greet();
         while signals::ending().is_none() && !terminal::output_gone() {
             let goes_on = match self.read() {
                 Read::Line(line) if line.trim().is_empty() => true,
@@ -108,6 +109,26 @@ impl App {
         }
         // Without a person at it, a failure is told by the exit code too.
         u8::from(self.failed && !terminal::is_interactive())
+    }
+
+    /// Says what this is and where to go from here; without a person at it, nothing but what the mode has to tell.
+    fn greet(&mut self) {
+        if terminal::is_interactive() {
+            let text = concat!(
+                "agent_smith ",
+                env!("CARGO_PKG_VERSION"),
+                ": /help lists the commands, F1 is a plain shell line, Ctrl-D leaves."
+            );
+            if self.colors {
+                self.say(&format!("\x1b[2m{text}\x1b[0m"));
+            } else {
+                self.say(text);
+            }
+        }
+        let mode = &mut self.modes[self.current];
+        if let Kind::Lua(lua) = &mode.kind {
+            mode.prefill = lua.greet();
+        }
     }
 
     fn say(&self, text: &str) {
