@@ -11,6 +11,7 @@ mod docs;
 mod front_matter;
 mod help;
 mod host;
+mod jobs;
 mod line;
 mod model;
 mod models;
@@ -30,17 +31,20 @@ mod usage;
 mod user;
 
 pub use docs::markdown;
-pub use host::{Changed, CommandHost, HostFuture, ModelList, ModelRow, ProfileChoice, PromptView, Reloaded, ToolRow};
+pub use host::{
+    Changed, CommandHost, HostFuture, JobRow, ModelList, ModelRow, ProfileChoice, PromptView, Reloaded, ToolRow,
+};
 pub use line::{CommandLine, is_command_name, split_arguments};
 pub use registry::{Command, CommandFuture, CommandOutput, Completer, Registry, Run};
 pub use user::{Loaded, Problem, Source, UserCommand, load};
 
 /// The one list of built-in commands.
-static BUILTIN: [&Command; 18] = [
+static BUILTIN: [&Command; 19] = [
     &clear::COMMAND,
     &config::COMMAND,
     &copy::COMMAND,
     &help::COMMAND,
+    &jobs::COMMAND,
     &model::COMMAND,
     &models::COMMAND,
     &new::COMMAND,
