@@ -23,6 +23,7 @@ mod suite {
     mod config_merge;
     mod contract;
     mod demo;
+    mod embedding;
     mod exec_cli;
     mod exec_kills;
     mod house;
