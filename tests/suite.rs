@@ -43,6 +43,7 @@ mod suite {
     mod llm_soak;
     mod lua_shim;
     mod main_job;
+    mod prefix;
     mod process_bash;
     mod prompt_blocks;
     mod session_dialogs;
