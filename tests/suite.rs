@@ -16,7 +16,11 @@ mod suite {
     mod bridge_hazards;
     mod bridge_parity;
     mod cancelling;
+    mod command_docs;
+    mod command_turns;
     mod command_user;
+    mod commands;
+    mod completing;
     mod config_code;
     mod config_docs;
     mod config_layers;
@@ -39,6 +43,7 @@ mod suite {
     mod llm_soak;
     mod lua_shim;
     mod main_job;
+    mod prefix;
     mod process_bash;
     mod prompt_blocks;
     mod session_dialogs;

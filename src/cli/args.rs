@@ -69,6 +69,9 @@ pub(super) struct ExecArgs {
     /// The model to ask; demo is the embedded one that needs no server
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// The profile of the configuration to use: a server with its key and its models
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
     /// The directory to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

@@ -79,6 +79,7 @@ fn prepare(args: &ExecArgs, tape: Option<Tape>) -> Result<(Arc<Session>, Submit)
     let options = SessionOptions {
         start,
         role: args.role.clone(),
+        profile: args.profile.clone(),
         model: args.model.clone().or_else(|| tape::model(tape.as_ref())),
         ephemeral: args.ephemeral,
         shell: false,

@@ -55,6 +55,6 @@ pub use provider::{
     RequestParams, StreamEvent,
 };
 pub use quirks::Quirks;
-pub use retry::{EmptyRetryPolicy, Retries, RetryNotice, RetryPolicy, random};
+pub use retry::{EmptyRetryPolicy, RetryPolicy, random};
 pub use secret::{Secret, mask_tokens};
 pub use settings::{ClientConfig, ProxySettings, Timeouts};

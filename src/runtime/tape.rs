@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::cancel::CancelToken;
 use crate::error::AgentError;
-use crate::llm::{Provider, RequestParams, Tape};
+use crate::llm::{BoxFuture, Catalogue, Provider, RequestParams, Tape};
 use crate::role::{Role, SelectedModel};
-use crate::runtime::models::ModelService;
+use crate::runtime::models::{Fallback, ModelService};
 
 /// A model service behind a tape: what answers is recorded, or stands on the tape.
 struct Taped {
@@ -39,5 +40,27 @@ impl ModelService for Taped {
 
     fn params(&self, model: &str) -> RequestParams {
         self.inner.params(model)
+    }
+
+    fn fallbacks(&self, role: Role, model_override: Option<&str>) -> Vec<Fallback> {
+        match &self.tape {
+            // What stands on the tape is all there is.
+            Tape::Replay(_) => Vec::new(),
+            Tape::Record(recorder) => {
+                let fallbacks = self.inner.fallbacks(role, model_override);
+                fallbacks
+                    .iter()
+                    .for_each(|fallback| fallback.provider.record_to(recorder));
+                fallbacks
+            }
+        }
+    }
+
+    fn known_models(&self) -> Option<Arc<Catalogue>> {
+        self.inner.known_models()
+    }
+
+    fn fetch_models<'a>(&'a self, cancel: &'a CancelToken) -> BoxFuture<'a, Result<Arc<Catalogue>, AgentError>> {
+        self.inner.fetch_models(cancel)
     }
 }

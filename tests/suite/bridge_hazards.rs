@@ -296,6 +296,16 @@ fn a_sidecar_that_does_not_read_blocks_nobody() {
 }
 
 #[test]
+fn an_interrupt_in_the_middle_of_a_line_spoils_no_later_one() {
+    let (_server, home) = answering();
+    let Some(script) = hazard(&home, Carrier::Sidecar, "interrupted_line", &json!({})) else {
+        return;
+    };
+    let said = script.run().remove(0);
+    assert_eq!(said, json!({"err": "interrupted", "status": true, "input": 1_000_000}));
+}
+
+#[test]
 fn a_missing_or_foreign_program_is_told_clearly() {
     for (command, args, code, words) in [
         (

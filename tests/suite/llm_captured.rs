@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use agent_smith_core::cancel::CancelToken;
-use agent_smith_core::llm::{ChatRequest, Client, ClientConfig, Provider, RequestParams};
-use agent_smith_core::message::Message;
 use serde_json::json;
 
 use crate::support::answers::{Answer, Framing};
+use crate::support::ask::{self, Ask};
 use crate::support::mock_server::MockServer;
 use crate::support::quirk_cases::tools;
 
@@ -47,7 +46,7 @@ async fn captured_answers_are_read() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let server = MockServer::start();
         let capture = answer(&std::fs::read(&path).unwrap());
-        let client = Client::new(ClientConfig::new(server.url())).unwrap();
+        let client = ask::client(&server);
         let cancel = CancelToken::new_root();
         writeln!(shown, "{name}").unwrap();
         if name.ends_with("models") {
@@ -57,17 +56,11 @@ async fn captured_answers_are_read() {
             continue;
         }
         server.answer(capture);
-        let messages = [Message::user("Go.")];
-        let tools = tools(&json!(["get_weather", "read_file"]));
-        let params = RequestParams::default();
-        let request = ChatRequest {
-            model: "m",
-            messages: &messages,
-            tools: &tools,
-            params: &params,
-            stream: true,
+        let ask = Ask {
+            tools: tools(&json!(["get_weather", "read_file"])),
+            ..Ask::default()
         };
-        let outcome = client.chat(request, &mut |_| {}, &cancel).await;
+        let outcome = ask.of(&client).await;
         let response = match &outcome {
             Ok(response) => Some(response),
             Err(failure) => {

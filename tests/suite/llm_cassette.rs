@@ -3,37 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use agent_smith_core::cancel::CancelToken;
-use agent_smith_core::llm::{
-    ChatRequest, ChatResponse, Client, ClientConfig, LlmFailure, Provider, Recorder, Replay, RequestParams, StreamEvent,
-};
-use agent_smith_core::message::{Message, ToolDefinition};
+use agent_smith_core::llm::{ChatResponse, Client, ClientConfig, LlmFailure, Provider, Recorder, Replay, StreamEvent};
+use agent_smith_core::message::Message;
 use serde_json::json;
 
 use crate::support::answers::{Answer, End};
+use crate::support::ask::{Ask, Asked, tool};
 use crate::support::mock_server::MockServer;
 
-type Outcome = (Result<ChatResponse, LlmFailure>, Vec<StreamEvent>);
-
-async fn ask(provider: &dyn Provider, messages: &[Message]) -> Outcome {
-    let tools = [ToolDefinition {
-        name: "look".to_owned(),
-        description: String::new(),
-        parameters: json!({"type": "object"}),
-    }];
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: "m",
-        messages,
-        tools: &tools,
-        params: &params,
-        stream: true,
+async fn ask(provider: &dyn Provider, messages: &[Message]) -> Asked {
+    let ask = Ask {
+        messages: messages.to_vec(),
+        tools: vec![tool("look")],
+        ..Ask::default()
     };
-    let mut events = Vec::new();
-    let outcome = provider
-        .chat(request, &mut |event| events.push(event), &CancelToken::new_root())
-        .await;
-    (outcome, events)
+    ask.collecting(provider).await
 }
 
 /// Pieces of one kind joined: where reads cut is not part of what must be the same.

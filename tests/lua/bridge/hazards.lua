@@ -277,6 +277,30 @@ hazards.interrupt = function()
 	assert(session:close())
 end
 
+-- An interrupt in the middle of a long line that the sidecar does not take yet: it is written whole all the same.
+hazards.interrupted_line = function()
+	local session = assert(script.open(plan))
+	host.ps.kill(session.__state.pid, 19)
+	local until_then = now() + 0.2
+	local interrupt = function()
+		if now() > until_then then
+			debug.sethook()
+			error("interrupted", 0)
+		end
+	end
+	jit.off() -- a compiled loop asks no hook
+	debug.sethook(interrupt, "", 1000)
+	local _, err = pcall(session.submit, session, { line = ("x"):rep(1000000) })
+	jit.on()
+	host.ps.kill(session.__state.pid, 18)
+	local seen = { err = err, status = outcome(session:status()).ok ~= nil }
+	script.wait_for(session, "turn_completed", function(event)
+		seen.input = event.type == "turn_started" and #event.data.input or seen.input
+	end)
+	assert(session:close())
+	script.say(seen)
+end
+
 -- The process ends in the middle of a tool, without closing anything.
 hazards.leave = function()
 	LEFT = assert(script.open(plan))
