@@ -94,6 +94,10 @@ impl App {
 
     /// Works until the user leaves, the input ends, or a signal ends it.
     pub(super) fn run(&mut self) -> u8 {
+        if self.edits {
+            // What is typed meanwhile waits for the editor as it was typed: no echo, and Enter stays Enter.
+            terminal::set_raw();
+        }
         self.activate(self.current);
         self.greet();
         while signals::ending().is_none() && !terminal::output_gone() {
@@ -114,15 +118,14 @@ impl App {
     /// Says what this is and where to go from here; without a person at it, nothing but what the mode has to tell.
     fn greet(&mut self) {
         if terminal::is_interactive() {
-            let text = concat!(
-                "agent_smith ",
-                env!("CARGO_PKG_VERSION"),
-                ": /help lists the commands, F1 is a plain shell line, Ctrl-D leaves."
-            );
+            let short = concat!("agent_smith ", env!("CARGO_PKG_VERSION"), ": /help lists commands");
+            let long = format!("{short}, F1 is a plain shell line, Ctrl-D leaves.");
+            let fits = long.len() < usize::from(terminal::size().1);
+            let text = if fits { long } else { format!("{short}.") };
             if self.colors {
                 self.say(&format!("\x1b[2m{text}\x1b[0m"));
             } else {
-                self.say(text);
+                self.say(&text);
             }
         }
         let mode = &mut self.modes[self.current];
@@ -132,7 +135,9 @@ impl App {
     }
 
     fn say(&self, text: &str) {
-        terminal::write(format!("{}\n", text.trim_end()).as_bytes());
+        let line_end = if terminal::is_raw() { "\r\n" } else { "\n" };
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        terminal::write((lines.join(line_end) + line_end).as_bytes());
     }
 
     fn prompt(&self) -> String {
@@ -169,6 +174,9 @@ impl App {
         editor.bind(&combos);
         if let Some(prefill) = mode.prefill.take() {
             editor.set_line(&prefill);
+        }
+        if terminal::is_raw() {
+            terminal::set_sane();
         }
         if let Some(problem) = problem {
             terminal::write(format!("{problem}\n").as_bytes());
