@@ -166,6 +166,8 @@ impl Told {
         }
         if word(&[
             "invalid_api_key",
+            // How LiteLLM without a database says that it does not know the key.
+            "no_db_connection",
             "authentication",
             "unauthorized",
             "permission",
