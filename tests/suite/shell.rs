@@ -217,6 +217,7 @@ fn lines_are_remembered_over_a_restart_each_mode_its_own() {
     pty.send("\x1bOP");
     pty.at_prompt(DOLLAR);
     pty.line("echo shell history");
+    pty.wait("its output", |pty| pty.screen().matches("shell history").count() == 2);
     pty.at_prompt(DOLLAR);
     // Not even an orderly end is needed.
     pty.signal(libc::SIGKILL);
