@@ -67,6 +67,7 @@ mod suite {
     mod tool_files;
     mod tool_git;
     mod tool_jobs;
+    mod tool_replace;
     mod ui_screen;
 }
 
