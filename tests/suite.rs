@@ -17,12 +17,14 @@ mod suite {
     mod bridge_parity;
     mod cancelling;
     mod command_user;
+    mod config_cli;
     mod config_code;
     mod config_docs;
     mod config_layers;
     mod config_merge;
     mod contract;
     mod demo;
+    mod doctor;
     mod embedding;
     mod exec_cli;
     mod exec_kills;
