@@ -16,6 +16,7 @@ mod suite {
     mod bridge_hazards;
     mod bridge_parity;
     mod cancelling;
+    mod changed_files;
     mod command_docs;
     mod command_turns;
     mod command_user;
@@ -27,6 +28,7 @@ mod suite {
     mod config_merge;
     mod contract;
     mod demo;
+    mod embedding;
     mod exec_cassette;
     mod exec_cli;
     mod exec_disk;

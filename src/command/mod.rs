@@ -7,6 +7,7 @@
 mod clear;
 mod config;
 mod copy;
+mod diff;
 mod docs;
 mod front_matter;
 mod help;
@@ -30,16 +31,20 @@ mod usage;
 mod user;
 
 pub use docs::markdown;
-pub use host::{Changed, CommandHost, HostFuture, ModelList, ModelRow, ProfileChoice, PromptView, Reloaded, ToolRow};
+pub use host::{
+    ChangeView, ChangeViews, Changed, CommandHost, HostFuture, ModelList, ModelRow, ProfileChoice, PromptView,
+    Reloaded, ToolRow,
+};
 pub use line::{CommandLine, is_command_name, split_arguments};
 pub use registry::{Command, CommandFuture, CommandOutput, Completer, Registry, Run};
 pub use user::{Loaded, Problem, Source, UserCommand, load};
 
 /// The one list of built-in commands.
-static BUILTIN: [&Command; 18] = [
+static BUILTIN: [&Command; 19] = [
     &clear::COMMAND,
     &config::COMMAND,
     &copy::COMMAND,
+    &diff::COMMAND,
     &help::COMMAND,
     &model::COMMAND,
     &models::COMMAND,

@@ -45,7 +45,7 @@ pub(super) struct App {
     edits: bool,
     failed: bool,
     // Last, so that it goes last: the modes above hold parts of it.
-    _lua: Lua,
+    lua: Lua,
 }
 
 impl App {
@@ -76,11 +76,12 @@ impl App {
         });
         let current = modes.iter().position(|mode| mode.name == FIRST).unwrap_or_default();
         let dumb = matches!(surroundings.text("TERM").as_deref(), None | Some("dumb"));
-        let plain = PlainReader::new(&lua)?;
+        // The editor draws on standard error.
+        let edits = !dumb && terminal::is_interactive() && std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let plain = PlainReader::new(&lua, !edits)?;
         Ok(Self {
             colors: !dumb && terminal::is_tty() && surroundings.text("NO_COLOR").is_none(),
-            // The editor draws on standard error.
-            edits: !dumb && terminal::is_interactive() && std::io::IsTerminal::is_terminal(&std::io::stderr()),
+            edits,
             surroundings,
             modes,
             keys,
@@ -88,7 +89,7 @@ impl App {
             plain,
             history: options.history,
             failed: false,
-            _lua: lua,
+            lua,
         })
     }
 
@@ -187,6 +188,9 @@ impl App {
                 // A terminal that does not answer can still show lines.
                 terminal::set_sane();
                 self.edits = false;
+                if let Ok(plain) = PlainReader::new(&self.lua, true) {
+                    self.plain = plain;
+                }
                 self.say(&format!(
                     "Lines cannot be edited on this terminal ({error}); they are read as they are."
                 ));

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::command::{
-    Changed, CommandHost, HostFuture, Loaded, ModelList, ModelRow, ProfileChoice, PromptView, Registry, Reloaded,
-    ToolRow,
+    ChangeViews, Changed, CommandHost, HostFuture, Loaded, ModelList, ModelRow, ProfileChoice, PromptView, Registry,
+    Reloaded, ToolRow,
 };
 use crate::config::{self, Config, ConfigError, Layer};
 use crate::conversation::notice;
@@ -19,6 +19,7 @@ use crate::persistence::{Batch, Store};
 use crate::protocol::{Durability, EventKind};
 use crate::role::{Role, SelectedModel, ToolAccess, check_tool};
 use crate::runtime::actor::Actor;
+use crate::runtime::changes;
 use crate::runtime::conversations;
 use crate::runtime::held::Conversation;
 use crate::runtime::scope::project;
@@ -297,6 +298,19 @@ impl CommandHost for Actor {
             }
         };
         registry.list().map(row).collect()
+    }
+
+    fn changes(&self) -> HostFuture<'_, ChangeViews> {
+        let store = self.services.persistence.clone();
+        let conversation_id = self.shared.status().conversation_id;
+        // A turn's id begins with its number; where none runs, the last one counts.
+        let turn = match (self.lifecycle.current_turn(), &self.conversation) {
+            (Some(turn), _) => turn.number,
+            (None, Some(conversation)) => conversation.record.turns,
+            (None, None) => 0,
+        };
+        let cwd = self.cwd.clone();
+        Box::pin(async move { changes::views(store, conversation_id, turn, cwd).await })
     }
 
     fn system_prompt(&self) -> PromptView {

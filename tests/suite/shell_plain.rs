@@ -148,3 +148,23 @@ fn lines_of_a_pipe_are_worked_on_one_by_one_on_a_terminal_too() {
     assert_eq!(asked, ["\"one\"", "\"two\""], "{}", pty.screen());
     pty.assert_sane();
 }
+
+#[test]
+fn ctrl_d_during_a_turn_leaves_after_it() {
+    let (server, home) = with_server();
+    server.answer(Answer::sse().gate("held").text("Slowly.").finish("stop").done());
+    let env = [("TERM", "dumb")];
+    let options = PtyOptions {
+        env: &env,
+        ..PtyOptions::default()
+    };
+    let mut pty = Pty::start(&home, &options);
+    pty.see("agent_smith");
+    pty.line("hello");
+    server.wait_requests(1);
+    pty.send("\x04");
+    server.gate("held").open();
+    assert_eq!(pty.end(), 0);
+    assert!(pty.written(0).contains("Slowly."));
+    pty.assert_sane();
+}
