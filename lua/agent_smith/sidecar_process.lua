@@ -100,11 +100,11 @@ local why_it_ended = function(self)
 			"install the agent-smith executable and put it on the PATH"
 		)
 	end
-	local how = state.status and ("with status %d"):format(state.status) or "by a signal"
+	local how = state.status and ("ended with status %d"):format(state.status) or "was ended by a signal"
 	return failure(
 		"internal",
 		"sidecar_died",
-		("the agent-smith process ended %s%s"):format(how, detail),
+		("the agent-smith process %s%s"):format(how, detail),
 		"everything up to its last finished step is kept; the next line starts it anew"
 	)
 end

@@ -105,6 +105,7 @@ fn ctrl_c_in_a_tool_kills_it_and_comes_back() {
     pty.line("run it");
     pty.see("bash");
     pty.see("started");
+    assert!(!pty.is_raw(), "raw while a tool runs");
     let pressed = Instant::now();
     pty.send("\x03");
     pty.at_prompt(PROMPT);
