@@ -16,17 +16,21 @@ mod suite {
     mod bridge_hazards;
     mod bridge_parity;
     mod cancelling;
+    mod changed_files;
     mod command_docs;
     mod command_turns;
     mod command_user;
     mod commands;
     mod completing;
+    mod config_cli;
     mod config_code;
     mod config_docs;
     mod config_layers;
     mod config_merge;
     mod contract;
     mod demo;
+    mod doctor;
+    mod embedding;
     mod exec_cassette;
     mod exec_cli;
     mod exec_disk;
@@ -43,6 +47,7 @@ mod suite {
     mod llm_soak;
     mod lua_shim;
     mod main_job;
+    mod prefix;
     mod process_bash;
     mod prompt_blocks;
     mod session_dialogs;
@@ -65,6 +70,7 @@ mod suite {
     mod tool_files;
     mod tool_git;
     mod tool_jobs;
+    mod tool_replace;
     mod ui_screen;
 }
 

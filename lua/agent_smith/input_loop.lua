@@ -17,7 +17,7 @@ handlers.prefill = function(self, data)
 end
 
 handlers.question = function(self, data)
-	self.__state.question = data
+	self.__state.question, self.__state.asked = data, false
 end
 
 -- What came together with the view's opening goes to it first, its first picture is among it; what is not its own comes
@@ -70,6 +70,7 @@ end
 local __watch_cancel = function(self)
 	local state = self.__state
 	if self.host:cancelled() then
+		self.writer:interrupted()
 		state.cancels = state.cancels + 1
 		state.cancelled_at = state.cancelled_at or self.host:now()
 		self.session:cancel(state.cancels == 1 and "turn" or "all")
@@ -89,6 +90,7 @@ local __answer = function(self, text)
 	local value, complaint = require("agent_smith.question").resolve(question, text)
 	if value == nil then
 		self.writer:line(complaint)
+		self.__state.asked = false
 		return
 	end
 	self.__state.question = nil
@@ -135,6 +137,11 @@ local run = function(self, line)
 			break
 		end
 		self:__handle_all(events)
+		if #events == 0 and state.question and not state.asked and self.cfg.screen then
+			-- By now everything that belongs to the question is shown.
+			self.writer:ask()
+			state.asked = true
+		end
 		if not state.settled then
 			self:__watch_cancel()
 			self:__watch_typing()
@@ -174,6 +181,8 @@ local new = function(host, session, writer)
 			waiting = {},
 			prefill = {},
 			question = nil,
+			-- Whether the sign to answer it is shown.
+			asked = false,
 			settled = false,
 			closing = false,
 			left = false,

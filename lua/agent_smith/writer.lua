@@ -55,6 +55,9 @@ end
 local render = function(self, ansi, transient)
 	local state = self.__state
 	local out = self:__erasure()
+	if state.asking and ansi ~= "" then
+		out, state.asking, state.line_start = out .. "\n", false, true
+	end
 	if transient then
 		-- Never on a line that stays: what begins in its middle could not be taken back without it.
 		if self.cfg.transients and state.line_start then
@@ -88,6 +91,7 @@ local echoed = function(self, text)
 	if state.transient then
 		state.transient = state.transient .. text .. "\n"
 	end
+	state.asking = false
 	state.line_start = true
 end
 
@@ -97,10 +101,30 @@ local finish = function(self)
 	local out = self:__erasure()
 	if not state.line_start then
 		out = out .. "\n"
-		state.line_start = true
+		state.line_start, state.asking = true, false
 	end
 	if out ~= "" then
 		self:__emit(out)
+	end
+end
+
+-- Asks for a line on the terminal: the user types behind the sign.
+local ask = function(self)
+	self:finish()
+	self:__emit("> ")
+	self.__state.line_start, self.__state.asking = false, true
+end
+
+-- The terminal echoed Ctrl-C where the cursor was.
+local interrupted = function(self)
+	local state = self.__state
+	if not self.cfg.transients then
+		return
+	end
+	if state.transient then
+		state.transient = state.transient .. "^C"
+	elseif state.line_start then
+		self:__emit("\r\27[J")
 	end
 end
 
@@ -122,12 +146,14 @@ local new = function(host, options)
 	return {
 		cfg = { transients = options.transients ~= false },
 		host = host,
-		__state = { line_start = true, transient = nil, lead = options.lead or "", wrote = false },
+		__state = { line_start = true, asking = false, transient = nil, lead = options.lead or "", wrote = false },
 		__emit = __emit,
 		__erasure = __erasure,
 		render = render,
 		line = line,
 		echoed = echoed,
+		ask = ask,
+		interrupted = interrupted,
 		finish = finish,
 		set_apart = set_apart,
 		wrote = wrote,

@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -194,8 +196,11 @@ impl Desk {
             Ok(value) => json!({"id": id, "ok": value}),
             Err(error) => json!({"id": id, "err": error}),
         };
-        if self.outgoing.try_send(Outgoing::Answer(answer)).is_err() {
-            return Some(Ended::ClientGone("the client reads no answers"));
+        match self.outgoing.try_send(Outgoing::Answer(answer)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Some(Ended::ClientGone("the client reads no answers")),
+            // The writer is gone, and why comes next.
+            Err(TrySendError::Disconnected(_)) => return None,
         }
         if let Some(session) = opened {
             self.session = Some(Arc::clone(&session));

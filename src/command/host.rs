@@ -9,6 +9,7 @@ use crate::command::user;
 use crate::config::{Config, DottedPath, Layer};
 use crate::error::AgentError;
 use crate::message::Usage;
+use crate::protocol::ChangedFile;
 use crate::role::{Role, SelectedModel};
 
 /// Something a session does that takes its time.
@@ -95,6 +96,24 @@ pub struct PromptView {
     pub frozen: bool,
 }
 
+/// A file that tools changed, compared with what it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeView {
+    /// What is told of it.
+    pub file: ChangedFile,
+    /// The difference as a unified diff; empty where it cannot be shown.
+    pub diff: String,
+}
+
+/// What tools changed; files that are as they were before are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeViews {
+    /// In the turn that runs, else in the last one.
+    pub turn: Vec<ChangeView>,
+    /// In the conversation, earlier sessions included.
+    pub conversation: Vec<ChangeView>,
+}
+
 /// Which profile to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProfileChoice {
@@ -162,6 +181,8 @@ pub trait CommandHost: Send {
     fn jobs(&self) -> Vec<JobRow>;
     /// Ends one with everything it started; gives what became of it.
     fn kill_job<'a>(&'a mut self, id: &'a str) -> HostFuture<'a, JobRow>;
+    /// What the tools changed, compared with the files as they are now.
+    fn changes(&self) -> HostFuture<'_, ChangeViews>;
     /// The system prompt.
     fn system_prompt(&self) -> PromptView;
     /// Asks the last line again once the command has ended, in place of its last answer; gives the line.

@@ -7,6 +7,7 @@
 mod clear;
 mod config;
 mod copy;
+mod diff;
 mod docs;
 mod front_matter;
 mod help;
@@ -32,17 +33,19 @@ mod user;
 
 pub use docs::markdown;
 pub use host::{
-    Changed, CommandHost, HostFuture, JobRow, ModelList, ModelRow, ProfileChoice, PromptView, Reloaded, ToolRow,
+    ChangeView, ChangeViews, Changed, CommandHost, HostFuture, JobRow, ModelList, ModelRow, ProfileChoice, PromptView,
+    Reloaded, ToolRow,
 };
 pub use line::{CommandLine, is_command_name, split_arguments};
 pub use registry::{Command, CommandFuture, CommandOutput, Completer, Registry, Run};
 pub use user::{Loaded, Problem, Source, UserCommand, load};
 
 /// The one list of built-in commands.
-static BUILTIN: [&Command; 19] = [
+static BUILTIN: [&Command; 20] = [
     &clear::COMMAND,
     &config::COMMAND,
     &copy::COMMAND,
+    &diff::COMMAND,
     &help::COMMAND,
     &jobs::COMMAND,
     &model::COMMAND,

@@ -24,6 +24,8 @@ const EMBEDDED: &[(&str, &str, &str)] = &[
     embedded!("agent_smith.question", "agent_smith/question.lua"),
     embedded!("agent_smith.session", "agent_smith/session.lua"),
     embedded!("agent_smith.sidecar", "agent_smith/sidecar.lua"),
+    embedded!("agent_smith.sidecar_lines", "agent_smith/sidecar_lines.lua"),
+    embedded!("agent_smith.sidecar_process", "agent_smith/sidecar_process.lua"),
     embedded!("agent_smith.source", "agent_smith/source.lua"),
     embedded!("agent_smith.suffixes", "agent_smith/suffixes.lua"),
     embedded!("agent_smith.theme", "agent_smith/theme.lua"),

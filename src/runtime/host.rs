@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::command::{
-    Changed, CommandHost, HostFuture, JobRow, Loaded, ModelList, ModelRow, ProfileChoice, PromptView, Registry,
-    Reloaded, ToolRow,
+    ChangeViews, Changed, CommandHost, HostFuture, JobRow, Loaded, ModelList, ModelRow, ProfileChoice, PromptView,
+    Registry, Reloaded, ToolRow,
 };
 use crate::config::{self, Config, ConfigError, Layer};
 use crate::conversation::notice;
@@ -20,6 +20,7 @@ use crate::process::JobInfo;
 use crate::protocol::{Durability, EventKind};
 use crate::role::{Role, SelectedModel, ToolAccess, check_tool};
 use crate::runtime::actor::Actor;
+use crate::runtime::changes;
 use crate::runtime::conversations;
 use crate::runtime::held::Conversation;
 use crate::runtime::scope::project;
@@ -317,6 +318,19 @@ impl CommandHost for Actor {
             job.kill(self.services.tool.limits().kill_grace).await;
             Ok(job_row(&job.info()))
         })
+    }
+
+    fn changes(&self) -> HostFuture<'_, ChangeViews> {
+        let store = self.services.persistence.clone();
+        let conversation_id = self.shared.status().conversation_id;
+        // A turn's id begins with its number; where none runs, the last one counts.
+        let turn = match (self.lifecycle.current_turn(), &self.conversation) {
+            (Some(turn), _) => turn.number,
+            (None, Some(conversation)) => conversation.record.turns,
+            (None, None) => 0,
+        };
+        let cwd = self.cwd.clone();
+        Box::pin(async move { changes::views(store, conversation_id, turn, cwd).await })
     }
 
     fn system_prompt(&self) -> PromptView {

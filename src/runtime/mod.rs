@@ -6,6 +6,7 @@
 
 mod actor;
 mod bus;
+mod changes;
 pub mod clock;
 mod complete;
 mod composition;

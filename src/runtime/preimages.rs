@@ -3,7 +3,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::persistence::{Batch, Store};
+use serde_json::Value;
+
+use crate::persistence::{Batch, Store, StoreError};
 use crate::runtime::clock;
 use crate::tool::{FileChange, KeeperError, PreimageKeeper};
 
@@ -79,4 +81,17 @@ impl PreimageKeeper for StoredPreimages {
         let whole = blob.filter(|blob| !blob.is_cut());
         Ok(whole.map(|blob| blob.content))
     }
+}
+
+/// The changes of a conversation that the store knows of, oldest turn first.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn changes_of(store: &Store, conversation_id: String) -> Result<Vec<FileChange>, StoreError> {
+    let notes = store.read(move |reader| reader.notes(&conversation_id, NOTE)).await?;
+    // A note that a later version wrote otherwise is not ours to read.
+    let changes = notes
+        .into_iter()
+        .filter_map(|(_, note): (_, Value)| serde_json::from_value(note).ok());
+    Ok(changes.collect())
 }

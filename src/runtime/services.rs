@@ -132,6 +132,7 @@ pub struct Services {
 pub fn compose(config: Config, store: Store, env: &Environment, paths: &Paths, handles: ServiceHandles) -> Services {
     let config = handles.config.unwrap_or(config);
     let persistence = handles.persistence.unwrap_or(store);
+    persistence.set_max_blob_bytes(config.u64("persistence.max_blob_bytes"));
     let tape = handles.tape;
     let mut services = Services {
         role: handles.role.unwrap_or_else(|| Arc::new(Catalogue)),

@@ -39,10 +39,16 @@ local new_completion = function(self, cfg)
 	local module = load_module(self, cfg.path)
 	local completion = { __state = { candidates = {}, meta = {}, chosen = 0, sources = {} }, search = module.search }
 	completion.flush = function(me)
-		me.__state.candidates, me.__state.meta, me.__state.chosen = {}, {}, 0
+		me.__state.candidates, me.__state.chosen = {}, 0
+		me.__state.meta = { replace_args = false, exec_on_prom = false }
 	end
 	completion.provide = function(me, list)
-		assert(type(list) == "table")
+		-- What is taken is put into one line of the input.
+		for index = 1, #list do
+			if type(list[index]) ~= "string" or list[index]:find("[\r\n]") then
+				die(self, "completion", "a candidate that is no text for one line")
+			end
+		end
 		me.__state.candidates = list
 	end
 	completion.set_meta = function(me, meta)
@@ -150,8 +156,13 @@ local check_after = function(self, where)
 	end
 end
 
+-- The input's own account of the prompt: one line, every code point of it a cell.
 local redraw = function(self)
-	return call(self, "prompt", self.input.display, self.input)
+	local text = call(self, "prompt", self.input.display, self.input)
+	if type(text) ~= "string" or text:find("[\r\n]") then
+		die(self, "prompt", "it is no text of one line")
+	end
+	return text
 end
 
 -- ENTER on `line`. Gives what the mode's run gave.

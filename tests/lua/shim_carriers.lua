@@ -120,7 +120,7 @@ if carrier == "sidecar" then
 		repeat
 		until ffi_std.ps.waitpid(core.__state.pid) ~= 0
 		equal({ shell:enter("/usage") }, { 0 })
-		contains(host.seen(), "agent-smith process ended")
+		contains(host.seen(), "agent-smith process was ended by a signal")
 		shell:enter("/quit")
 		equal(host.violations, {})
 	end)

@@ -123,8 +123,59 @@ test("a line typed over a transient piece goes with it", function()
 	end
 	shell:enter("x")
 	-- What was typed began behind the piece and went over the edge.
-	contains(host.text(), "sixteen letters.\r\27[2A\27[Jtaken\n")
+	contains(host.text(), "sixteen letters.typed\n\r\27[2A\27[Jtaken\n")
 	clean(host)
+end)
+
+test("a question gets a sign to type behind, and what comes without an answer a line of its own", function()
+	local shell, core, host = lab.new()
+	core.on_line = function()
+		core.push({ { type = "question", data = { id = "q", text = "Who?", choices = {} } }, render("? Who?\n") })
+		return nil
+	end
+	local polls = 0
+	core.on_poll = function()
+		polls = polls + 1
+		if polls == 4 then
+			core.push({ render("told meanwhile\n") })
+		elseif polls == 6 then
+			host.typed = { "me" }
+		end
+	end
+	core.on_answer = function()
+		core.push({ render("thanks\n") })
+		core.settle()
+	end
+	shell:enter("x")
+	equal(host.text(), "\r\n? Who?\n> \ntold meanwhile\nme\nthanks\n\n")
+	equal(core.answers[1].value, "me")
+	clean(host)
+end)
+
+test("the echo of Ctrl-C does not stay in front of what comes next", function()
+	for first, after in pairs({
+		["done\n"] = "done\n\r\27[Jstopped\n",
+		["spinning"] = "spinning\r\27[Jstopped\n",
+		["sixteen letters. and"] = "sixteen letters. and\r\27[1A\27[Jstopped\n",
+	}) do
+		local shell, core, host = lab.new({ cols = 20 })
+		core.on_line = function()
+			core.push({ render(first, first:sub(-1) ~= "\n") })
+			return nil
+		end
+		local polls = 0
+		core.on_poll = function()
+			polls = polls + 1
+			host.interrupted = polls == 2
+		end
+		core.on_cancel = function()
+			core.push({ render("stopped\n") })
+			core.settle()
+		end
+		shell:enter("x")
+		contains(host.text(), after)
+		clean(host)
+	end
 end)
 
 test("what was said stands apart from the next prompt", function()

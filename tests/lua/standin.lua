@@ -287,7 +287,12 @@ local new = function(options)
 	end
 
 	host.read_line = function()
-		return table.remove(host.typed, 1)
+		local line = table.remove(host.typed, 1)
+		if line and host.tty and not host.raw then
+			-- The terminal echoed it, and its end.
+			put(line .. "\n")
+		end
+		return line
 	end
 	host.text = function()
 		return table.concat(host.output)

@@ -105,6 +105,7 @@ fn ctrl_c_in_a_tool_kills_it_and_comes_back() {
     pty.line("run it");
     pty.see("bash");
     pty.see("started");
+    assert!(!pty.is_raw(), "raw while a tool runs");
     let pressed = Instant::now();
     pty.send("\x03");
     pty.at_prompt(PROMPT);
@@ -217,6 +218,7 @@ fn lines_are_remembered_over_a_restart_each_mode_its_own() {
     pty.send("\x1bOP");
     pty.at_prompt(DOLLAR);
     pty.line("echo shell history");
+    pty.wait("its output", |pty| pty.screen().matches("shell history").count() == 2);
     pty.at_prompt(DOLLAR);
     // Not even an orderly end is needed.
     pty.signal(libc::SIGKILL);

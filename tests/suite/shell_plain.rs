@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use portable_pty::CommandBuilder;
+
 use crate::support::answers::Answer;
 use crate::support::home::Home;
 use crate::support::mock_server::MockServer;
@@ -23,8 +25,11 @@ fn a_terminal_that_answers_nothing_still_takes_lines() {
     };
     let mut pty = Pty::start(&home, &options);
     pty.see("read as they are");
+    let is_asked = |pty: &Pty| pty.last_line().trim_end().ends_with(PROMPT);
+    pty.wait("the prompt", is_asked);
     pty.line("hello");
     pty.see("Even here.");
+    pty.wait("the next prompt", is_asked);
     pty.send("\x04");
     assert_eq!(pty.end(), 0);
     pty.assert_sane();
@@ -40,9 +45,11 @@ fn a_dumb_terminal_gets_text_and_nothing_else() {
         ..PtyOptions::default()
     };
     let mut pty = Pty::start(&home, &options);
-    pty.see("agent_smith");
+    let is_asked = |pty: &Pty| pty.last_line().trim_end().ends_with(PROMPT);
+    pty.wait("the prompt", is_asked);
     pty.line("hello");
     pty.see("Plain words.");
+    pty.wait("the next prompt", is_asked);
     pty.send("\x04");
     assert_eq!(pty.end(), 0);
     let written = pty.written(0);
@@ -112,4 +119,52 @@ fn without_a_terminal_lines_are_read_and_answers_printed() {
         places.is_sorted() && !text.contains('\x1b') && !text.contains(PROMPT),
         "{text:?}"
     );
+}
+
+#[test]
+fn lines_of_a_pipe_are_worked_on_one_by_one_on_a_terminal_too() {
+    let (server, home) = with_server();
+    server.answer(Answer::says("First."));
+    server.answer(Answer::says("Second."));
+    let mut command = CommandBuilder::new("/bin/sh");
+    command.args([
+        "-c",
+        "printf 'one\\ntwo\\n' | \"$0\"",
+        env!("CARGO_BIN_EXE_agent-smith"),
+    ]);
+    command.env_clear();
+    command.env("TERM", "xterm-256color");
+    home.env()
+        .into_iter()
+        .for_each(|(name, value)| command.env(name, value));
+    command.cwd(home.project());
+    let mut pty = Pty::spawn(command, (24, 80), Answers::All);
+    assert_eq!(pty.end(), 0);
+    let asked: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|request| request.json()["messages"].as_array().unwrap().last().unwrap()["content"].to_string())
+        .collect();
+    assert_eq!(asked, ["\"one\"", "\"two\""], "{}", pty.screen());
+    pty.assert_sane();
+}
+
+#[test]
+fn ctrl_d_during_a_turn_leaves_after_it() {
+    let (server, home) = with_server();
+    server.answer(Answer::sse().gate("held").text("Slowly.").finish("stop").done());
+    let env = [("TERM", "dumb")];
+    let options = PtyOptions {
+        env: &env,
+        ..PtyOptions::default()
+    };
+    let mut pty = Pty::start(&home, &options);
+    pty.see("agent_smith");
+    pty.line("hello");
+    server.wait_requests(1);
+    pty.send("\x04");
+    server.gate("held").open();
+    assert_eq!(pty.end(), 0);
+    assert!(pty.written(0).contains("Slowly."));
+    pty.assert_sane();
 }

@@ -100,7 +100,7 @@ fn a_mistake_in_the_configuration_is_told_before_the_first_line_and_stops_nothin
     let home = Home::new();
     home.configure(&json!({"default_modle": "x", "default_model": "mock", "llm_config": {"api_url": server.url()}}));
     let mut pty = Pty::shell(&home);
-    pty.see("/help lists the commands");
+    pty.see("/help lists commands");
     pty.see("did you mean");
     pty.at_prompt(PROMPT);
     pty.line("hello");
@@ -134,4 +134,19 @@ fn a_shell_says_which_conversation_it_goes_on_with() {
         third.screen()
     );
     leave(third);
+}
+
+#[test]
+fn what_is_typed_before_the_shell_is_there_is_its_first_line() {
+    let server = MockServer::start();
+    server.answer(Answer::says("You were fast."));
+    let home = Home::with_server(&server.url());
+    let mut pty = Pty::shell(&home);
+    // The terminal is taken over before anything that takes time.
+    pty.wait("the terminal taken over", Pty::is_raw);
+    pty.line("quick");
+    pty.see("You were fast.");
+    pty.at_prompt(PROMPT);
+    assert_eq!(pty.screen().matches("quick").count(), 1, "{}", pty.screen());
+    leave(pty);
 }

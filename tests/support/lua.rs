@@ -64,6 +64,13 @@ impl<'a> Script<'a> {
         self
     }
 
+    /// Runs it in another host, which has the core in it and loads nothing.
+    pub fn hosted_by(mut self, host: &Path) -> Self {
+        self.command = Command::new(host);
+        self.plan["library"] = Value::Null;
+        self
+    }
+
     /// Sets a variable of the Lua process.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);

@@ -16,6 +16,9 @@ pub const PROMPT: &str = "❯";
 /// How often a wait looks at the screen.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How much of what a program wrote is shown where a wait was in vain.
+const LAST_BYTES: usize = 1000;
+
 /// Which questions the terminal answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
@@ -210,8 +213,9 @@ impl Pty {
             }
             assert!(
                 begun.elapsed() < PATIENCE && !self.ended,
-                "waited for {what}; the program {}; the screen:\n{}",
+                "waited for {what}; the program {}; it last wrote {:?}; the screen:\n{}",
                 if self.ended { "ended" } else { "runs" },
+                self.written(self.raw.len().saturating_sub(LAST_BYTES)),
                 self.screen()
             );
         }

@@ -46,11 +46,20 @@ local hazards = {}
 -- Sessions come and go in one process; nothing of them stays.
 hazards.cycles = function()
 	local first_threads, first_fds
+	-- Where everything takes its time, each step is a sign of life.
+	local progress = function(step)
+		if plan.progress then
+			script.say({ step = step })
+		end
+	end
 	for cycle = 1, plan.cycles do
 		local session = assert(script.open(plan))
+		progress("open")
 		assert(session:submit({ line = "cycle " .. cycle }))
 		if plan.wait then
-			script.wait_for(session, plan.wait)
+			script.wait_for(session, plan.wait, function(event)
+				progress(event.type)
+			end)
 		end
 		assert(session:cancel())
 		assert(session:close())
@@ -275,6 +284,30 @@ hazards.interrupt = function()
 	local ok, err = pcall(session.poll, session, 60000)
 	script.say({ ok = ok, err = tostring(err):match("interrupted") or tostring(err), took = now() - began })
 	assert(session:close())
+end
+
+-- An interrupt in the middle of a long line that the sidecar does not take yet: it is written whole all the same.
+hazards.interrupted_line = function()
+	local session = assert(script.open(plan))
+	host.ps.kill(session.__state.pid, 19)
+	local until_then = now() + 0.2
+	local interrupt = function()
+		if now() > until_then then
+			debug.sethook()
+			error("interrupted", 0)
+		end
+	end
+	jit.off() -- a compiled loop asks no hook
+	debug.sethook(interrupt, "", 1000)
+	local _, err = pcall(session.submit, session, { line = ("x"):rep(1000000) })
+	jit.on()
+	host.ps.kill(session.__state.pid, 18)
+	local seen = { err = err, status = outcome(session:status()).ok ~= nil }
+	script.wait_for(session, "turn_completed", function(event)
+		seen.input = event.type == "turn_started" and #event.data.input or seen.input
+	end)
+	assert(session:close())
+	script.say(seen)
 end
 
 -- The process ends in the middle of a tool, without closing anything.
