@@ -12,8 +12,8 @@ pub mod order;
 pub mod queue;
 
 pub use event::{
-    CallOutcome, Durability, Event, EventKind, MutationState, NoticeLevel, RequestFinish, SessionState, StopReason,
-    ToolFinish, TurnEnd, ViewCursor,
+    CallOutcome, ChangedFile, Durability, Event, EventKind, MutationState, NoticeLevel, RequestFinish, SessionState,
+    StopReason, ToolFinish, TurnEnd, ViewCursor,
 };
 pub use op::{
     CancelScope, Candidate, HELLO_TERM_DEFAULT, Hello, HostInfo, Op, Status, Submit, TermInfo, Theme, Welcome,

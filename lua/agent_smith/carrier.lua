@@ -79,7 +79,7 @@ local new = function(hello, settings)
 		return session, "sidecar"
 	end
 	if err.code == "sidecar_missing" then
-		err.message = "agent_smith finds no core: this host loads no " .. merged.module .. ", and " .. err.message
+		err.message = "there is no core: this host loads no " .. merged.module .. ", and " .. err.message
 	end
 	return nil, err
 end

@@ -275,10 +275,16 @@ local theme_styles = function(self, section)
 	return nil
 end
 
--- Brings the terminal and the signals back to what the host expects, from wherever they are.
-local recover = function()
+-- Brings the terminal and the signals back to what the host expects, from wherever they are. `in_output`: the cursor may
+-- be in the middle of a line, which has to be ended.
+local recover = function(in_output)
 	local term = optional("term")
 	if term then
+		if in_output then
+			pcall(function()
+				term.write("\r\n")
+			end)
+		end
 		for _, name in ipairs({ "show_cursor", "set_sane_mode", "remove_cancel_handler" }) do
 			pcall(function()
 				term[name]()

@@ -48,10 +48,10 @@ local __fault = function(self, where, problem)
 	end
 end
 
--- Whatever state the terminal was left in, back to what the host expects.
-local __recover = function()
+-- Whatever state the terminal was left in, back to what the host expects; `in_output`: the cursor may be in a line.
+local __recover = function(in_output)
 	pcall(function()
-		require("agent_smith.host").recover()
+		require("agent_smith.host").recover(in_output)
 	end)
 end
 
@@ -69,7 +69,7 @@ local run = function(self)
 	if ok then
 		return status, err, next_input, skip_history
 	end
-	self.__recover()
+	self.__recover(true)
 	-- The line comes back into the input: a fault of ours must not cost what the user typed.
 	local kept, line = pcall(function()
 		return self.__state.input:get_content()
@@ -106,6 +106,15 @@ local on_activate = function(self)
 	return true
 end
 
+-- For hosts that can show something before the first line.
+local greet = function(self)
+	local ok, problem = self:__call("greet")
+	if not ok then
+		self.__recover(true)
+		self:__fault("greeting", problem)
+	end
+end
+
 -- For hosts that can end with the mode: whether the user asked to leave.
 local wants_exit = function(self)
 	local ok, wants = self:__call("wants_exit")
@@ -125,6 +134,7 @@ local new = function(input, cfg)
 		can_handle_combo = can_handle_combo,
 		handle_combo = handle_combo,
 		on_activate = on_activate,
+		greet = greet,
 		wants_exit = wants_exit,
 	}
 end

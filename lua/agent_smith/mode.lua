@@ -11,13 +11,13 @@ local SOURCE = "source"
 -- The command that shows the conversation.
 local CONVERSATION = "/pager"
 
--- A problem as the host prints it: Markdown, the next step in a line of its own.
+-- A problem in one line, the next step in brackets.
 local explain = function(problem)
 	local text = "agent_smith: " .. problem.message
 	if problem.hint then
-		text = text .. "\n\n" .. problem.hint
+		text = text .. " (" .. problem.hint .. ")"
 	end
-	return text
+	return (text:gsub("%s*[\r\n]+%s*", " "))
 end
 
 local __writer = function(self, lead)
@@ -104,14 +104,14 @@ local run = function(self)
 	local state = self.__state
 	local line = state.input:get_content()
 	state.wants_exit = false
-	local outcome, waiting, problem
+	local outcome, writer, waiting, problem
 	-- Twice at most: a session that was gone before it took the line is opened anew.
 	for _ = 1, 2 do
 		waiting, problem = self:__open()
 		if waiting == false then
 			return 1, explain(problem), line
 		end
-		outcome = self:__work(line, "")
+		outcome, writer = self:__work(line, "")
 		if outcome.accepted or not outcome.problem.lost then
 			break
 		end
@@ -119,6 +119,9 @@ local run = function(self)
 	self:__refresh()
 	if outcome.problem then
 		return 1, explain(outcome.problem), not outcome.accepted and line or nil
+	end
+	if not outcome.closing then
+		writer:set_apart()
 	end
 	return 0, nil, outcome.prefill or waiting
 end
@@ -181,6 +184,17 @@ local on_activate = function(self)
 	return true
 end
 
+-- Tells what there is to tell before the first line, where the host shows what is written between two lines.
+local greet = function(self)
+	local waiting, problem = self:__open()
+	if waiting == false then
+		self:__writer(""):line(explain(problem))
+	elseif waiting then
+		self.__state.input:set_content(waiting)
+	end
+	self:__refresh()
+end
+
 local wants_exit = function(self)
 	return self.__state.wants_exit
 end
@@ -215,6 +229,7 @@ local new = function(input, cfg)
 		can_handle_combo = can_handle_combo,
 		handle_combo = handle_combo,
 		on_activate = on_activate,
+		greet = greet,
 		wants_exit = wants_exit,
 		report = report,
 	}

@@ -5,35 +5,81 @@
 
 local __state = { palette = nil, version = 0 }
 
+-- By element path: a role of the palette for each colour, and attributes. The same table as theme/agent_smith.json; a test
+-- compares them.
 local STYLES = {
-	role = {
-		smith = { fg = "accent1", s = "bold" },
-		tank = { fg = "accent2", s = "bold" },
-		niobe = { fg = "accent3", s = "bold" },
-		link = { fg = "accent4", s = "bold" },
-	},
-	tool = {
-		bracket = { fg = "border" },
-		name = { fg = "accent7", s = "bold" },
-		args = { fg = "subtext" },
-		result = { fg = "muted" },
-		ok = { fg = "success" },
-		failed = { fg = "error", s = "bold" },
-		cancelled = { fg = "warning" },
-	},
-	prompt = {
-		mode = { fg = "accent1", s = "bold" },
-		separator = { fg = "border" },
-		model = { fg = "accent8" },
-		context = { fg = "muted" },
-		sign = { fg = "cursor", s = "bold" },
-		thinking = { fg = "accent3" },
-		streaming = { fg = "accent2" },
-		tool = { fg = "accent7" },
-		idle = { fg = "muted" },
-		error = { fg = "error", s = "bold" },
-		cancelled = { fg = "warning" },
-	},
+	text = {},
+	pad = {},
+	["role.smith"] = { fg = "accent1", s = "bold" },
+	["role.tank"] = { fg = "accent2", s = "bold" },
+	["role.niobe"] = { fg = "accent3", s = "bold" },
+	["role.link"] = { fg = "accent4", s = "bold" },
+	["tool.bracket"] = { fg = "border" },
+	["tool.name"] = { fg = "accent7", s = "bold" },
+	["tool.args"] = { fg = "subtext" },
+	["tool.output"] = { fg = "muted" },
+	["tool.result"] = { fg = "muted" },
+	["tool.ok"] = { fg = "success" },
+	["tool.failed"] = { fg = "error", s = "bold" },
+	["tool.cancelled"] = { fg = "warning" },
+	["prompt.mode"] = { fg = "accent1", s = "bold" },
+	["prompt.separator"] = { fg = "border" },
+	["prompt.model"] = { fg = "accent8" },
+	["prompt.context"] = { fg = "muted" },
+	["prompt.context_high"] = { fg = "warning", s = "bold" },
+	["prompt.cost"] = { fg = "muted" },
+	["prompt.queued"] = { fg = "info" },
+	["prompt.sign"] = { fg = "cursor", s = "bold" },
+	["prompt.thinking"] = { fg = "accent3" },
+	["prompt.streaming"] = { fg = "accent2" },
+	["prompt.tool"] = { fg = "accent7" },
+	["prompt.idle"] = { fg = "muted" },
+	["prompt.error"] = { fg = "error", s = "bold" },
+	["prompt.cancelled"] = { fg = "warning" },
+	["md.heading1"] = { fg = "accent5", s = "bold underlined" },
+	["md.heading2"] = { fg = "accent5", s = "bold" },
+	["md.heading3"] = { fg = "accent5", s = "italic" },
+	["md.heading_mark"] = { fg = "faint" },
+	["md.strong"] = { s = "bold" },
+	["md.emphasis"] = { s = "italic" },
+	["md.strike"] = { s = "strike" },
+	["md.code"] = { fg = "accent6" },
+	["md.code_mark"] = { fg = "faint" },
+	["md.code_block"] = { fg = "subtext" },
+	["md.code_lang"] = { fg = "faint", s = "italic" },
+	["md.link"] = { fg = "link", s = "underlined" },
+	["md.url"] = { fg = "faint" },
+	["md.quote"] = { fg = "subtext", s = "italic" },
+	["md.quote_bar"] = { fg = "border" },
+	["md.list_marker"] = { fg = "accent5" },
+	["md.alert"] = { fg = "info", s = "bold" },
+	["md.table_border"] = { fg = "border" },
+	["md.table_header"] = { s = "bold" },
+	["md.rule"] = { fg = "border" },
+	["md.html"] = { fg = "muted" },
+	["diff.file"] = { s = "bold" },
+	["diff.hunk"] = { fg = "info" },
+	["diff.context"] = { fg = "muted" },
+	["diff.added"] = { fg = "added" },
+	["diff.removed"] = { fg = "removed" },
+	["diff.added_word"] = { fg = "added", s = "inverted" },
+	["diff.removed_word"] = { fg = "removed", s = "inverted" },
+	["notice.info"] = { fg = "info" },
+	["notice.warn"] = { fg = "warning", s = "bold" },
+	["notice.error"] = { fg = "error", s = "bold" },
+	["notice.text"] = {},
+	["notice.hint"] = { fg = "muted", s = "italic" },
+	usage = { fg = "faint" },
+	marker = { fg = "faint", s = "italic" },
+	spinner = { fg = "accent1" },
+	thinking = { fg = "faint", s = "italic" },
+	question = { fg = "accent4", s = "bold" },
+	choice = { fg = "accent2" },
+	["view.title"] = { fg = "accent1", s = "bold" },
+	["view.bar"] = { fg = "subtext", bg = "overlay" },
+	["view.match"] = { bg = "selection" },
+	["view.match_current"] = { s = "inverted" },
+	["view.selected"] = { fg = "text", bg = "selection", s = "bold" },
 }
 
 -- The section's styles in the colours of `palette` (role name -> colour). A role the palette lacks is left out: the
@@ -45,11 +91,14 @@ local build = function(palette)
 		__state.version = __state.version + 1
 	end
 	local section = {}
-	for group, elements in pairs(STYLES) do
-		section[group] = {}
-		for element, style in pairs(elements) do
-			section[group][element] = { fg = colors[style.fg], s = style.s }
+	for path, style in pairs(STYLES) do
+		local group, element = path:match("^(.-)%.(.+)$")
+		local place = section
+		if group then
+			place = section[group] or {}
+			section[group] = place
 		end
+		place[element or path] = { fg = colors[style.fg], bg = colors[style.bg], s = style.s }
 	end
 	return section
 end

@@ -3,22 +3,18 @@
 -- A transient piece (spinner, status) stands below everything else until the next piece comes, which erases it first.
 -- Lines of the core end with "\n"; where the terminal is raw they need "\r\n".
 
+local cells = require("agent_smith.cells")
+
 -- The text without escape sequences.
 local visible = function(text)
 	return (text:gsub("\27%][^\7\27]*\7", ""):gsub("\27%][^\27]*\27\\", ""):gsub("\27%[[0-9;:?<>=]*[ -/]*[@-~]", ""))
-end
-
--- How many cells a line takes, counting every character as one: rows of a transient are the core's, cut to the width.
-local cells = function(line)
-	local _, continuation = line:gsub("[\128-\191]", "")
-	return #line - continuation
 end
 
 -- By how many rows `text` moves the cursor down in a terminal of `cols` columns.
 local rows_down = function(text, cols)
 	local rows = 0
 	for line, line_end in visible(text):gmatch("([^\n]*)(\n?)") do
-		local wide = cells(line)
+		local wide = cells.of(line)
 		if cols > 0 and wide > cols then
 			rows = rows + math.floor((wide - 1) / cols)
 		end
@@ -47,7 +43,9 @@ local __erasure = function(self)
 	if not state.transient then
 		return ""
 	end
-	local rows = state.transient
+	-- Measured by the width of now: a terminal that became narrower has broken its lines anew.
+	local _, cols = self.host:window_size()
+	local rows = rows_down(state.transient, cols or 80)
 	state.transient = nil
 	local up = rows > 0 and ("\27[" .. rows .. "A") or ""
 	return "\r" .. up .. "\27[J"
@@ -60,8 +58,7 @@ local render = function(self, ansi, transient)
 	if transient then
 		-- Never on a line that stays: what begins in its middle could not be taken back without it.
 		if self.cfg.transients and state.line_start then
-			local _, cols = self.host:window_size()
-			state.transient = rows_down(ansi, cols or 80)
+			state.transient = ansi
 			out = out .. ansi
 		end
 		if out ~= "" then
@@ -89,8 +86,7 @@ end
 local echoed = function(self, text)
 	local state = self.__state
 	if state.transient then
-		local _, cols = self.host:window_size()
-		state.transient = state.transient + 1 + rows_down(text, cols or 80)
+		state.transient = state.transient .. text .. "\n"
 	end
 	state.line_start = true
 end
@@ -105,6 +101,13 @@ local finish = function(self)
 	end
 	if out ~= "" then
 		self:__emit(out)
+	end
+end
+
+-- Sets what was written apart from what comes next.
+local set_apart = function(self)
+	if self.__state.wrote then
+		self:render("\n", false)
 	end
 end
 
@@ -126,6 +129,7 @@ local new = function(host, options)
 		line = line,
 		echoed = echoed,
 		finish = finish,
+		set_apart = set_apart,
 		wrote = wrote,
 	}
 end

@@ -76,9 +76,18 @@ pub(super) struct ExecArgs {
     /// The model to ask; demo is the embedded one that needs no server
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// The profile of the configuration to use: a server with its key and its models
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
     /// The directory to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// Record what is said on the wire, without secrets, in FILE, which must not exist
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Answer from the recording in FILE instead of a server
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
     /// Keep nothing of this conversation
     #[arg(long)]
     pub ephemeral: bool,

@@ -14,12 +14,14 @@ use serde_json::json;
 use crate::cli::args::ExecArgs;
 use crate::cli::{Exit, complain, signals};
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::Tape;
 use crate::protocol::{
     CancelScope, Event, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo, PROTOCOL_VERSION, StopReason, Submit, TurnEnd,
 };
-use crate::runtime::{ConversationStart, Session, SessionOptions};
+use crate::runtime::{ConversationStart, ServiceHandles, Session, SessionOptions};
 
 mod progress;
+mod tape;
 
 /// How long one wait for events lasts; only a bound, every event wakes it.
 const POLL: Duration = Duration::from_secs(3600);
@@ -28,7 +30,14 @@ const MAX_PROMPT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs the subcommand.
 pub(super) fn run(args: ExecArgs) -> Exit {
-    match prepare(&args).and_then(|(session, submit)| drive(&args, &session, submit)) {
+    let tape = tape::open(&args);
+    let ran = tape.and_then(|tape| {
+        let (session, submit) = prepare(&args, tape.clone())?;
+        let exit = drive(&args, &session, submit)?;
+        tape::tell_failure(tape.as_ref());
+        Ok(exit)
+    });
+    match ran {
         Ok(exit) => exit,
         Err(error) => {
             complain(&error);
@@ -45,7 +54,7 @@ fn usage(code: &'static str, message: impl Into<String>) -> AgentError {
     AgentError::new(ErrorKind::Schema, code, message).from_origin("cli")
 }
 
-fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
+fn prepare(args: &ExecArgs, tape: Option<Tape>) -> Result<(Arc<Session>, Submit), AgentError> {
     let line = prompt(args)?;
     let cwd = working_directory(args)?;
     let start = match (&args.conversation, args.resume) {
@@ -70,9 +79,14 @@ fn prepare(args: &ExecArgs) -> Result<(Arc<Session>, Submit), AgentError> {
     let options = SessionOptions {
         start,
         role: args.role.clone(),
-        model: args.model.clone(),
+        profile: args.profile.clone(),
+        model: args.model.clone().or_else(|| tape::model(tape.as_ref())),
         ephemeral: args.ephemeral,
         shell: false,
+        handles: ServiceHandles {
+            tape,
+            ..ServiceHandles::default()
+        },
         ..SessionOptions::default()
     };
     let (session, _) = Session::open(hello, options)?;

@@ -1,36 +1,11 @@
-//! The built-in commands, and what they may ask of the session they run in.
+//! The built-in commands: what each is, and which of them a line calls.
 
-use std::sync::Arc;
+use futures_util::future::BoxFuture;
 
+use crate::command::host::CommandHost;
 use crate::command::line::CommandLine;
 use crate::error::{AgentError, ErrorKind};
-use crate::message::Usage;
 use crate::nearest::nearest;
-
-/// What a command may ask of the session it runs in.
-pub trait CommandHost {
-    /// The commands there are, for `/help`.
-    fn registry(&self) -> Arc<Registry>;
-    /// Leaves the conversation and starts a new one; gives its id.
-    ///
-    /// # Errors
-    /// `policy` while a turn runs.
-    fn new_conversation(&mut self) -> Result<String, AgentError>;
-    /// What the conversation has used: the parent's own part, and each delegated role's.
-    fn usage(&self) -> (Usage, Vec<(String, Usage)>);
-    /// Opens the conversation in a full-screen view.
-    ///
-    /// # Errors
-    /// `policy` while a turn has it, and where the client draws nothing.
-    fn show_conversation(&mut self) -> Result<(), AgentError>;
-    /// Begins to ask the user for a model server. The command's answer comes at the end of that.
-    ///
-    /// # Errors
-    /// `policy` while another command asks something.
-    fn start_setup(&mut self) -> Result<(), AgentError>;
-    /// Ends the session.
-    fn quit(&mut self);
-}
 
 /// What a command answers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +25,38 @@ impl CommandOutput {
             value: None,
         }
     }
+
+    /// The answer with the same for a program.
+    #[must_use]
+    pub fn with_value(mut self, value: serde_json::Value) -> Self {
+        self.value = Some(value);
+        self
+    }
+}
+
+/// A command at work. While it waits, the session goes on taking what its client sends, and a cancel reaches it.
+pub type CommandFuture<'a> = BoxFuture<'a, Result<CommandOutput, AgentError>>;
+
+/// What does a command's work.
+pub type Run = for<'a> fn(CommandLine<'a>, &'a mut dyn CommandHost) -> CommandFuture<'a>;
+
+/// What is offered for a command's arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completer {
+    /// Nothing.
+    Nothing,
+    /// The names of commands.
+    Commands,
+    /// `get`, `set`, `unset`, then keys, then values.
+    Config,
+    /// Models, and these words.
+    Models(&'static [&'static str]),
+    /// Roles that a user can act in.
+    Roles,
+    /// Profiles, and these words.
+    Profiles(&'static [&'static str]),
+    /// These words.
+    Words(&'static [&'static str]),
 }
 
 /// A command.
@@ -61,10 +68,31 @@ pub struct Command {
     pub args: &'static str,
     /// What it does, in one line.
     pub help: &'static str,
+    /// The rest of what there is to know, as Markdown; may be empty.
+    pub details: &'static str,
     /// Whether it may run while a turn does.
     pub during_turn: bool,
+    /// What is offered for its arguments.
+    pub completer: Completer,
     /// Does it.
-    pub run: fn(&CommandLine<'_>, &mut dyn CommandHost) -> Result<CommandOutput, AgentError>,
+    pub run: Run,
+}
+
+impl Command {
+    /// How it is typed: its name and arguments.
+    #[must_use]
+    pub fn usage(&self) -> String {
+        let space = if self.args.is_empty() { "" } else { " " };
+        format!("/{}{space}{}", self.name, self.args)
+    }
+
+    /// The error of a call with arguments it does not take.
+    #[must_use]
+    pub fn misused(&self, what: impl std::fmt::Display) -> AgentError {
+        AgentError::new(ErrorKind::Schema, "command_arguments", what.to_string())
+            .from_origin("command")
+            .with_hint(format!("it is typed {}", self.usage()))
+    }
 }
 
 /// The commands of a session, sorted by name.
@@ -88,15 +116,22 @@ impl Registry {
         &self.commands
     }
 
+    /// The command called `name`, if there is one.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&'static Command> {
+        self.commands.iter().find(|command| command.name == name).copied()
+    }
+
     /// The command called `name`.
     ///
     /// # Errors
-    /// `policy` with the nearest name; a command is never guessed.
-    pub fn get(&self, name: &str) -> Result<&'static Command, AgentError> {
-        if let Some(command) = self.commands.iter().find(|command| command.name == name) {
+    /// `policy` with the nearest name, those in `others` included; a command is never guessed.
+    pub fn get(&self, name: &str, others: &[&str]) -> Result<&'static Command, AgentError> {
+        if let Some(command) = self.find(name) {
             return Ok(command);
         }
-        let nearest = nearest(name, self.commands.iter().map(|command| command.name));
+        let names = self.commands.iter().map(|command| command.name);
+        let nearest = nearest(name, names.chain(others.iter().copied()));
         let hint = nearest.map_or_else(
             || "/help lists the commands".to_owned(),
             |name| format!("did you mean /{name}?"),
@@ -117,9 +152,17 @@ mod tests {
 
     #[test]
     fn an_unknown_command_names_the_nearest() {
-        let hint = |name: &str| Registry::builtin().get(name).unwrap_err().hint.unwrap().to_string();
+        let hint = |name: &str| {
+            Registry::builtin()
+                .get(name, &["review"])
+                .unwrap_err()
+                .hint
+                .unwrap()
+                .to_string()
+        };
         assert_eq!(hint("hlep"), "did you mean /help?");
         assert_eq!(hint("qiut"), "did you mean /quit?");
+        assert_eq!(hint("reveiw"), "did you mean /review?");
         assert_eq!(hint("zzzzzz"), "/help lists the commands");
     }
 }

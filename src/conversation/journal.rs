@@ -58,6 +58,8 @@ pub struct Journal {
     open: bool,
     /// Messages of the transcript that are kept.
     kept: usize,
+    /// What goes before everything else of the first commit.
+    first: Batch,
     clock: fn() -> u64,
 }
 
@@ -77,13 +79,27 @@ impl Journal {
             turn_id,
             open: false,
             kept,
+            first: Batch::default(),
             clock,
         }
     }
 
+    /// The id in the store of message `index` of a transcript, where the turn `turn_id` brought it.
+    #[must_use]
+    pub fn message_id(turn_id: &str, index: usize) -> String {
+        format!("{turn_id}.{index}")
+    }
+
+    /// Lets the first commit begin with `batch`: what the turn replaces goes only when something of the turn is kept.
+    #[must_use]
+    pub fn replacing(mut self, batch: Batch) -> Self {
+        self.first = batch;
+        self
+    }
+
     /// Makes every new message of the transcript durable.
     pub async fn keep_round(&mut self, transcript: &Transcript) -> JournalReport {
-        let mut batch = Batch::default();
+        let mut batch = std::mem::take(&mut self.first);
         if !self.open {
             batch.put_conversation(self.conversation.clone());
             batch.open_turn(OpenTurn::new(&self.conversation.id, &self.turn_id, (self.clock)()));
@@ -96,7 +112,7 @@ impl Journal {
     /// Keeps the turn's end in one transaction: the last messages, what was used, the turn's record, and, where `active`,
     /// that this conversation is the one to come back to.
     pub async fn finish(&mut self, transcript: &Transcript, record: &TurnRecord, active: bool) -> JournalReport {
-        let mut batch = Batch::default();
+        let mut batch = std::mem::take(&mut self.first);
         self.conversation.updated = record.ended;
         self.conversation.turns += 1;
         batch.put_conversation(self.conversation.clone());
@@ -133,7 +149,7 @@ impl Journal {
         let now = (self.clock)();
         for (index, message) in transcript.messages().iter().enumerate().skip(self.kept) {
             batch.append_message(MessageRecord {
-                id: format!("{}.{index}", self.turn_id),
+                id: Self::message_id(&self.turn_id, index),
                 conversation_id: self.conversation.id.clone(),
                 turn_id: self.turn_id.clone(),
                 seq: 0,

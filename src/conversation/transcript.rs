@@ -44,20 +44,25 @@ impl Transcript {
         self.messages.push(message);
     }
 
+    /// Takes out everything from message `start` on.
+    pub fn truncate(&mut self, start: usize) {
+        self.messages.truncate(start);
+    }
+
     /// Whether nothing was said yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// The last text of the model, empty where it said nothing.
+    /// The last text of the model, empty where it said nothing. An answer of calls alone is not looked at.
     #[must_use]
     pub fn last_answer(&self) -> &str {
         let last = self
             .messages
             .iter()
             .rev()
-            .find(|message| message.role == Speaker::Assistant);
+            .find(|message| message.role == Speaker::Assistant && !message.content.trim().is_empty());
         last.map_or("", |message| message.content.as_str())
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct App {
     edits: bool,
     failed: bool,
     // Last, so that it goes last: the modes above hold parts of it.
-    _lua: Lua,
+    lua: Lua,
 }
 
 impl App {
@@ -76,11 +76,12 @@ impl App {
         });
         let current = modes.iter().position(|mode| mode.name == FIRST).unwrap_or_default();
         let dumb = matches!(surroundings.text("TERM").as_deref(), None | Some("dumb"));
-        let plain = PlainReader::new(&lua)?;
+        // The editor draws on standard error.
+        let edits = !dumb && terminal::is_interactive() && std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let plain = PlainReader::new(&lua, !edits)?;
         Ok(Self {
             colors: !dumb && terminal::is_tty() && surroundings.text("NO_COLOR").is_none(),
-            // The editor draws on standard error.
-            edits: !dumb && terminal::is_interactive() && std::io::IsTerminal::is_terminal(&std::io::stderr()),
+            edits,
             surroundings,
             modes,
             keys,
@@ -88,13 +89,18 @@ impl App {
             plain,
             history: options.history,
             failed: false,
-            _lua: lua,
+            lua,
         })
     }
 
     /// Works until the user leaves, the input ends, or a signal ends it.
     pub(super) fn run(&mut self) -> u8 {
+        if self.edits {
+            // What is typed meanwhile waits for the editor as it was typed: no echo, and Enter stays Enter.
+            terminal::set_raw();
+        }
         self.activate(self.current);
+        self.greet();
         while signals::ending().is_none() && !terminal::output_gone() {
             let goes_on = match self.read() {
                 Read::Line(line) if line.trim().is_empty() => true,
@@ -110,8 +116,29 @@ impl App {
         u8::from(self.failed && !terminal::is_interactive())
     }
 
+    /// Says what this is and where to go from here; without a person at it, nothing but what the mode has to tell.
+    fn greet(&mut self) {
+        if terminal::is_interactive() {
+            let short = concat!("agent_smith ", env!("CARGO_PKG_VERSION"), ": /help lists commands");
+            let long = format!("{short}, F1 is a plain shell line, Ctrl-D leaves.");
+            let fits = long.len() < usize::from(terminal::size().1);
+            let text = if fits { long } else { format!("{short}.") };
+            if self.colors {
+                self.say(&format!("\x1b[2m{text}\x1b[0m"));
+            } else {
+                self.say(&text);
+            }
+        }
+        let mode = &mut self.modes[self.current];
+        if let Kind::Lua(lua) = &mode.kind {
+            mode.prefill = lua.greet();
+        }
+    }
+
     fn say(&self, text: &str) {
-        terminal::write(format!("{}\n", text.trim_end()).as_bytes());
+        let line_end = if terminal::is_raw() { "\r\n" } else { "\n" };
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        terminal::write((lines.join(line_end) + line_end).as_bytes());
     }
 
     fn prompt(&self) -> String {
@@ -149,6 +176,9 @@ impl App {
         if let Some(prefill) = mode.prefill.take() {
             editor.set_line(&prefill);
         }
+        if terminal::is_raw() {
+            terminal::set_sane();
+        }
         if let Some(problem) = problem {
             terminal::write(format!("{problem}\n").as_bytes());
         }
@@ -158,6 +188,9 @@ impl App {
                 // A terminal that does not answer can still show lines.
                 terminal::set_sane();
                 self.edits = false;
+                if let Ok(plain) = PlainReader::new(&self.lua, true) {
+                    self.plain = plain;
+                }
                 self.say(&format!(
                     "Lines cannot be edited on this terminal ({error}); they are read as they are."
                 ));

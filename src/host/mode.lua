@@ -155,6 +155,15 @@ return function(description, load, width)
 		end
 		return mode:on_activate()
 	end
+	-- Gives what the first line begins with.
+	handle.greet = function()
+		if type(mode.greet) == "function" then
+			mode:greet()
+		end
+		local content = input:get_content()
+		input:flush()
+		return content
+	end
 	handle.complete = function(line)
 		return complete(completion, line)
 	end

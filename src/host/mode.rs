@@ -114,6 +114,12 @@ impl LuaMode {
         }
     }
 
+    /// Lets the mode tell what there is to tell before the first line; gives what that line begins with.
+    pub(super) fn greet(&self) -> Option<String> {
+        let line = self.call::<mlua::LuaString>("greet", ()).ok()?;
+        Some(lossy(&line)).filter(|line| !line.is_empty())
+    }
+
     /// How a line may go on.
     pub(super) fn complete(&self, line: &str) -> Vec<Completion> {
         let found: mlua::Result<Vec<Table>> = self.call("complete", line);

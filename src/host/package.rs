@@ -14,6 +14,7 @@ macro_rules! embedded {
 const EMBEDDED: &[(&str, &str, &str)] = &[
     embedded!("agent_smith", "agent_smith/init.lua"),
     embedded!("agent_smith.carrier", "agent_smith/carrier.lua"),
+    embedded!("agent_smith.cells", "agent_smith/cells.lua"),
     embedded!("agent_smith.completion", "agent_smith/completion.lua"),
     embedded!("agent_smith.host", "agent_smith/host.lua"),
     embedded!("agent_smith.input_loop", "agent_smith/input_loop.lua"),

@@ -1,11 +1,23 @@
 //! Lines without a line editor: for dumb terminals, pipes and files.
 //!
-//! They are read through Lua's own standard input, as a mode reads answers to its questions: two readers of one input
-//! with a buffer each would lose lines to one another.
+//! They are read through Lua's own standard input, as a mode reads answers to its questions and lines typed during a
+//! turn: two readers of one input with a buffer each would lose lines to one another. The end of the input, which Ctrl-D at
+//! a terminal tells only once, is for whoever asks next, too.
 
 use mlua::{Function, Lua, Table};
 
 use crate::host::{signals, terminal};
+
+/// Makes of a function that reads one that has come to the end once and for all.
+const UNTIL_THE_END: &str = "
+local read = ...
+local ended = false
+return function(...)
+	local line = not ended and read(...) or nil
+	ended = line == nil
+	return line
+end
+";
 
 /// Reads lines.
 pub(super) struct PlainReader {
@@ -13,12 +25,18 @@ pub(super) struct PlainReader {
 }
 
 impl PlainReader {
-    /// A reader of `lua`'s standard input.
+    /// A reader of `lua`'s standard input; `is_all_there_is` where no line editor reads the terminal as well, whose own
+    /// the end of the input would be.
     ///
     /// # Errors
     /// Where Lua has no such thing.
-    pub(super) fn new(lua: &Lua) -> mlua::Result<Self> {
-        let read = lua.globals().get::<Table>("io")?.get("read")?;
+    pub(super) fn new(lua: &Lua, is_all_there_is: bool) -> mlua::Result<Self> {
+        let io: Table = lua.globals().get("io")?;
+        let mut read: Function = io.get("read")?;
+        if is_all_there_is {
+            read = lua.load(UNTIL_THE_END).set_name("=plain input").call(read)?;
+            io.set("read", &read)?;
+        }
         Ok(Self { read })
     }
 

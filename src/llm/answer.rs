@@ -1,6 +1,7 @@
 //! Reading an answer from its connection: time limits, cancellation, the end of the body in all its ways.
 
 use std::collections::VecDeque;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +29,9 @@ const SENTINEL_WAIT: Duration = Duration::from_millis(300);
 /// that, so that the connection can be used again.
 const END_WAIT: Duration = Duration::from_millis(20);
 const LATE_END_WAIT: Duration = Duration::from_secs(2);
+
+/// The most pieces that are read before their events are told.
+const MERGED: usize = 64;
 
 /// The time limits of one request.
 #[derive(Clone, Debug)]
@@ -102,6 +106,27 @@ impl Body {
                 None => fault.take().map(Err),
             },
         }
+    }
+
+    /// The next piece, if it is here already.
+    async fn now(&mut self) -> Option<Option<Result<Bytes, Box<Fault>>>> {
+        for attempt in 0..2 {
+            // The task that reads the connection gets a chance to bring more.
+            if attempt > 0 {
+                tokio::task::yield_now().await;
+            }
+            let mut next = std::pin::pin!(self.next());
+            let polled = std::future::poll_fn(|context| {
+                Poll::Ready(match next.as_mut().poll(context) {
+                    Poll::Ready(next) => Some(next),
+                    Poll::Pending => None,
+                })
+            });
+            if let Some(next) = polled.await {
+                return Some(next);
+            }
+        }
+        None
     }
 
     /// Reads to the end of a body whose answer is complete: only then the connection can be used again.
@@ -230,8 +255,13 @@ async fn pump(
     let mut clock = Clock::new(limits);
     let timer = tokio::time::sleep_until(clock.deadline().0);
     tokio::pin!(timer);
+    // What is waiting already is read before anything is told: many small pieces become few events.
+    let mut waiting = None;
+    let mut merged = 0;
     loop {
-        let next = tokio::select! {
+        let next = match waiting.take() {
+            Some(next) => next,
+            None => tokio::select! {
             biased;
             () = &mut cancelled => return Err(None),
             next = body.next() => next,
@@ -250,6 +280,7 @@ async fn pump(
                 }
                 return Err(Some(fault.into()));
             }
+            },
         };
         match next {
             Some(Ok(bytes)) => {
@@ -257,19 +288,34 @@ async fn pump(
                 if let Some(tap) = &mut tap {
                     tap.piece(&bytes);
                 }
-                let read = reader.push(&bytes, answer);
-                answer.flush(sink);
-                read.map_err(Some)?;
+                if let Err(fault) = reader.push(&bytes, answer) {
+                    answer.flush(sink);
+                    return Err(Some(fault));
+                }
                 if reader.is_done() && !answer.is_empty() {
+                    answer.flush(sink);
                     return Ok(());
                 }
+                merged += 1;
+                if merged < MERGED {
+                    waiting = body.now().await;
+                    if waiting.is_some() {
+                        continue;
+                    }
+                }
+                merged = 0;
+                answer.flush(sink);
                 if clock.saw(reader.activity(), answer) {
                     timer.as_mut().reset(clock.deadline().0);
                 }
             }
             // What breaks after the answer was complete is no failure of it.
-            Some(Err(_)) if answer.has_finish() || reader.is_done() && !answer.is_empty() => return Ok(()),
+            Some(Err(_)) if answer.has_finish() || reader.is_done() && !answer.is_empty() => {
+                answer.flush(sink);
+                return Ok(());
+            }
             Some(Err(fault)) => {
+                answer.flush(sink);
                 if let Some(tap) = tap {
                     tap.broke(&fault);
                 }

@@ -339,14 +339,15 @@ impl<'a> Assembly<'a> {
         let ids = self.ids.take().unwrap_or_else(|| IdMaker::new(answer_id, messages));
         let mut gate = std::mem::take(&mut self.gate);
         let written = gate.finish(self.offered, &mut |text| self.show(text));
-        let mut calls = std::mem::take(&mut self.calls).finish(self.offered, &ids);
+        let said = self.finish_raw.as_deref().map(finish::reason);
+        let over = ending == Ending::Said && !matches!(said, Some(FinishReason::Length | FinishReason::Error));
+        let mut calls = std::mem::take(&mut self.calls).finish(!over, self.offered, &ids);
         self.take_written(written, &mut calls, &ids);
         for event in std::mem::take(&mut calls.events) {
             self.emit(event);
         }
         self.flush(sink);
 
-        let said = self.finish_raw.as_deref().map(finish::reason);
         let cut = calls.incomplete.iter().any(|call| call.reason == IncompleteReason::Cut);
         let finish = match said {
             Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) if cut => FinishReason::Length,

@@ -246,8 +246,9 @@ impl CallAssembly {
         }
     }
 
-    /// Sorts the calls into those that can be run and those that cannot.
-    pub fn finish(mut self, offered: Offered<'_>, ids: &IdMaker) -> Assembled {
+    /// Sorts the calls into those that can be run and those that cannot. Where the answer was `cut`, arguments of which
+    /// nothing came are missing, not empty.
+    pub fn finish(mut self, cut: bool, offered: Offered<'_>, ids: &IdMaker) -> Assembled {
         let mut done = Assembled::default();
         for at in 0..self.calls.len() {
             if let Some(rest) = self.calls[at].carry.flush() {
@@ -263,14 +264,12 @@ impl CallAssembly {
         let count = self.calls.len();
         for (at, call) in self.calls.into_iter().enumerate() {
             let id = call.told_id.unwrap_or_default();
-            let reason = if call.name.is_empty() {
-                Some(IncompleteReason::Nameless)
+            let objects = if call.name.is_empty() {
+                Err(IncompleteReason::Nameless)
+            } else if cut && call.arguments.trim().is_empty() {
+                Err(IncompleteReason::Cut)
             } else {
-                None
-            };
-            let objects = match reason {
-                Some(reason) => Err(reason),
-                None => objects(&call.arguments),
+                objects(&call.arguments)
             };
             match objects {
                 Ok(objects) if offered.has(&call.name) => {
@@ -392,7 +391,7 @@ mod tests {
             let raw = serde_json::value::to_raw_value(piece).unwrap();
             calls.apply(&raw, offered, &ids, &mut events);
         }
-        let mut done = calls.finish(offered, &ids);
+        let mut done = calls.finish(false, offered, &ids);
         events.append(&mut done.events);
         done.events = events;
         done
@@ -424,6 +423,23 @@ mod tests {
         );
         let arguments: Vec<_> = done.runnable.iter().map(|call| call.arguments.as_str()).collect();
         assert_eq!(arguments, ["{\"v\":1}", "{\"v\":2}"]);
+    }
+
+    #[test]
+    fn arguments_that_never_came_are_not_empty_ones() {
+        let tools = [ToolDefinition {
+            name: "x".to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+        }];
+        for (cut, runnable) in [(false, 1), (true, 0)] {
+            let ids = IdMaker::new("r", 1);
+            let mut calls = CallAssembly::default();
+            let raw = serde_json::value::to_raw_value(&json!([{"id": "a", "function": {"name": "x"}}])).unwrap();
+            calls.apply(&raw, Offered(&tools), &ids, &mut Vec::new());
+            let done = calls.finish(cut, Offered(&tools), &ids);
+            assert_eq!((done.runnable.len(), done.incomplete.len()), (runnable, 1 - runnable));
+        }
     }
 
     #[test]

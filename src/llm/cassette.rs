@@ -1,14 +1,14 @@
 //! Recordings of the wire, and their replay: what was asked, what came back, byte for byte, without any secret.
 //!
-//! A cassette is a file of JSON lines: first `{"cassette": 1, "server": ..}`, then one line for each exchange with the
-//! request's body, the answer's status, the pieces of its body as they were read, and how it ended. A replay reads
+//! A cassette is a file of JSON lines: first `{"cassette": 1}`, then one line for each exchange with the server's name,
+//! the request's body, the answer's status, the pieces of its body as they were read, and how it ended. A replay reads
 //! them through the same code that reads a connection, so the same events come out.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -21,6 +21,7 @@ use super::answer::{self, Body, Limits};
 use super::calls::Offered;
 use super::failure::Fault;
 use super::provider::{BoxFuture, ChatRequest, ChatResponse, LlmFailure, Provider, StreamEvent};
+use super::redact;
 use super::secret::{Secret, mask_tokens};
 use super::settings::Timeouts;
 use crate::cancel::CancelToken;
@@ -37,6 +38,9 @@ const KEPT_HEADERS: [&str; 4] = ["content-type", "retry-after", "retry-after-ms"
 pub(crate) struct Exchange {
     /// The request's body.
     request: Value,
+    /// Host and port of the server, for messages.
+    #[serde(default)]
+    server: String,
     /// The mark of the server and model that answered.
     #[serde(default)]
     served_by: String,
@@ -51,6 +55,17 @@ pub(crate) struct Exchange {
     /// Why it ended, if not at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<Fault>,
+    /// The hint that a failure was told with: some are about the configuration, which a replay does without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Exchange {
+    /// The last message of the request.
+    fn last_message(&self) -> &Value {
+        let messages = self.request["messages"].as_array();
+        messages.and_then(|messages| messages.last()).unwrap_or(&Value::Null)
+    }
 }
 
 /// Bytes as text where they are text.
@@ -114,32 +129,29 @@ impl Tap {
 #[derive(Debug)]
 pub struct Recorder {
     file: Mutex<File>,
-    secrets: Vec<Secret>,
+    secrets: Mutex<Vec<Secret>>,
     failed: Mutex<Option<AgentError>>,
 }
 
 impl Recorder {
-    /// Begins the cassette at `path`, which must not exist. `server` names the server in messages; `secrets` are values
-    /// that must not get into the file, beside what looks like a key anyway.
+    /// Begins the cassette at `path`, which must not exist.
     ///
     /// # Errors
-    /// Where the file cannot be made.
-    pub fn create(path: &Path, server: &str, secrets: Vec<Secret>) -> Result<Self, AgentError> {
+    /// `persistence` where the file cannot be made.
+    pub fn create(path: &Path) -> Result<Self, AgentError> {
         let bad = |error: &std::io::Error| {
-            let message = format!("The recording {} cannot be written.", path.display());
-            AgentError::new(ErrorKind::Persistence, "cassette", message)
-                .from_origin("llm")
-                .with_cause(error)
+            let message = format!("The recording {} cannot be written: {error}.", path.display());
+            AgentError::new(ErrorKind::Persistence, "cassette", message).from_origin("llm")
         };
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(|error| bad(&error))?;
-        writeln!(file, "{}", json!({"cassette": VERSION, "server": server})).map_err(|error| bad(&error))?;
+        writeln!(file, "{}", json!({"cassette": VERSION})).map_err(|error| bad(&error))?;
         Ok(Self {
             file: Mutex::new(file),
-            secrets,
+            secrets: Mutex::default(),
             failed: Mutex::default(),
         })
     }
@@ -150,30 +162,50 @@ impl Recorder {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes an exchange. Recording never breaks the work: what fails is kept for [`Recorder::failure`].
-    pub(crate) fn write(&self, request: &[u8], served_by: &str, tap: Tap) {
-        let request = self.clean(String::from_utf8_lossy(request).into_owned());
-        // A secret may be cut by two pieces: the whole is looked at, and kept in one piece where it held one.
-        let whole = Bytes::from(tap.body.concat());
-        let text = String::from_utf8_lossy(&whole);
-        let cleaned = self.clean(text.clone().into_owned());
-        let body = if cleaned == text {
-            tap.body.iter().map(|bytes| Piece::new(bytes)).collect()
-        } else {
-            vec![Piece::Text(cleaned)]
+    /// Keeps these values out of the file, beside what looks like a key anyway.
+    pub(crate) fn hide(&self, secrets: &[Secret]) {
+        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            if !known.contains(secret) {
+                known.push(secret.clone());
+            }
+        }
+    }
+
+    /// Writes an exchange; `outcome` is what was made of it. Recording never breaks the work: what fails is kept for
+    /// [`Recorder::failure`].
+    pub(crate) fn write(
+        &self,
+        server: &str,
+        request: &[u8],
+        served_by: &str,
+        tap: Tap,
+        outcome: &Result<ChatResponse, LlmFailure>,
+    ) {
+        let (answer, hint) = match outcome {
+            Ok(answer) => (Some(answer), None),
+            Err(failure) => (failure.partial.as_deref(), failure.error.hint.as_deref()),
         };
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let clean = |text: &str| {
+            let scrubbed = secrets.iter().fold(text.to_owned(), |text, secret| secret.scrub(text));
+            mask_tokens(&scrubbed)
+        };
+        let request = clean(&String::from_utf8_lossy(request));
         let exchange = Exchange {
-            request: serde_json::from_str(&request).unwrap_or(Value::String(request)),
+            request: serde_json::from_str(&request).map_or(Value::String(request), redact::members),
+            server: server.to_owned(),
             served_by: served_by.to_owned(),
             status: tap.status,
             headers: tap.headers,
-            body,
+            body: clean_body(&tap.body, answer, tap.fault.is_none(), &clean),
             fault: tap.fault,
+            hint: hint.map(str::to_owned),
         };
         let written = serde_json::to_string(&exchange)
             .map_err(std::io::Error::other)
             .and_then(|line| {
-                let line = self.clean(line);
+                let line = clean(&line);
                 let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
                 file.write_all(format!("{line}\n").as_bytes())
             });
@@ -187,17 +219,34 @@ impl Recorder {
                 .get_or_insert(failure);
         }
     }
+}
 
-    fn clean(&self, text: String) -> String {
-        let scrubbed = self.secrets.iter().fold(text, |text, secret| secret.scrub(text));
-        mask_tokens(&scrubbed)
+/// The pieces of a body without secrets. One may be cut by two reads, or by two events: the whole is looked at, and what
+/// it says when it is put together.
+fn clean_body(
+    pieces: &[Bytes],
+    answer: Option<&ChatResponse>,
+    whole: bool,
+    clean: &dyn Fn(&str) -> String,
+) -> Vec<Piece> {
+    if let Some(answer) = answer
+        && redact::tells(answer, clean)
+    {
+        return vec![Piece::Text(redact::body(answer, whole, clean))];
+    }
+    let all = pieces.concat();
+    let text = String::from_utf8_lossy(&all);
+    let cleaned = clean(&text);
+    if cleaned == text {
+        pieces.iter().map(|bytes| Piece::new(bytes)).collect()
+    } else {
+        vec![Piece::Text(cleaned)]
     }
 }
 
 /// A cassette that is played: a provider that needs no network.
 #[derive(Debug)]
 pub struct Replay {
-    server: String,
     exchanges: Mutex<VecDeque<Exchange>>,
 }
 
@@ -233,11 +282,20 @@ impl Replay {
             }
         }
         Ok(Self {
-            server: first["server"].as_str().unwrap_or("of the recording").to_owned(),
             exchanges: Mutex::new(exchanges),
         })
     }
 
+    /// The model that was asked first.
+    #[must_use]
+    pub fn model(&self) -> Option<String> {
+        let exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let model = exchanges.front()?.request["model"].as_str()?;
+        Some(model.to_owned())
+    }
+
+    /// The exchange that answers a request: the first whose request ended with the same message, as requests that were
+    /// made side by side may come in another order; else the next one, where it fits at all.
     fn next(&self, request: &ChatRequest<'_>) -> Result<Exchange, AgentError> {
         let mismatch = |why: String| {
             AgentError::new(
@@ -249,23 +307,45 @@ impl Replay {
             .with_hint("replay with the prompt, model and directory of the recording")
         };
         let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        let exchange = exchanges
-            .pop_front()
-            .ok_or_else(|| mismatch("it holds no more answers".to_owned()))?;
-        let model = exchange.request["model"].as_str().unwrap_or_default();
-        if model != request.model {
+        let here = request.messages.last();
+        let role = here.and_then(|message| json!(message.role).as_str().map(str::to_owned));
+        let same_model = |exchange: &Exchange| exchange.request["model"] == request.model;
+        let same = |exchange: &Exchange| {
+            let last = exchange.last_message();
+            last["role"].as_str() == role.as_deref() && last["content"].as_str() == here.map(|here| &*here.content)
+        };
+        if let Some(at) = exchanges
+            .iter()
+            .position(|exchange| same_model(exchange) && same(exchange))
+            && let Some(exchange) = exchanges.remove(at)
+        {
+            return Ok(exchange);
+        }
+        let Some(next) = exchanges.front() else {
+            return Err(mismatch("it holds no more answers".to_owned()));
+        };
+        if !same_model(next) {
+            let model = next.request["model"].as_str().unwrap_or_default();
             return Err(mismatch(format!("it was made with the model {model}")));
         }
-        let recorded = exchange.request["messages"].as_array();
-        let last = |role: &str| recorded.is_some_and(|list| list.last().is_some_and(|message| message["role"] == role));
-        let here = request.messages.last().map(|message| json!(message.role));
-        if here.as_ref().and_then(Value::as_str).is_some_and(|role| !last(role)) {
+        if role.is_some_and(|role| next.last_message()["role"] != role.as_str()) {
             return Err(mismatch(
                 "its next request ends with a message of another kind".to_owned(),
             ));
         }
-        Ok(exchange)
+        exchanges
+            .pop_front()
+            .ok_or_else(|| mismatch("it holds no more answers".to_owned()))
     }
+}
+
+/// What becomes of the wire of a session.
+#[derive(Clone, Debug)]
+pub enum Tape {
+    /// It is written down.
+    Record(Arc<Recorder>),
+    /// It is played; no server is asked.
+    Replay(Arc<Replay>),
 }
 
 impl Provider for Replay {
@@ -278,16 +358,21 @@ impl Provider for Replay {
         async move {
             cancel.check("llm")?;
             let exchange = self.next(&request)?;
+            let (server, hint) = (exchange.server, exchange.hint);
+            let failed = |fault: Fault| {
+                let mut error = fault.into_error(&server);
+                error.hint = hint.clone().map(Into::into);
+                error
+            };
             let pieces: Vec<Bytes> = exchange.body.iter().map(Piece::bytes).collect();
             if !(200..300).contains(&exchange.status) {
                 let fault = exchange.fault.unwrap_or_else(|| {
                     let header = |name: &str| exchange.headers.get(name)?.as_str().map(str::to_owned);
                     Fault::from_response(exchange.status, header, &pieces.concat())
                 });
-                let retry_after = fault.retry_after;
                 return Err(LlmFailure {
-                    retry_after,
-                    ..LlmFailure::new(fault.into_error(&self.server))
+                    retry_after: fault.retry_after,
+                    ..LlmFailure::new(failed(fault))
                 });
             }
             sink(StreamEvent::HeadersReceived);
@@ -309,7 +394,7 @@ impl Provider for Replay {
                     let retry_after = broken.fault.as_ref().and_then(|fault| fault.retry_after);
                     let error = broken
                         .fault
-                        .map_or_else(|| AgentError::cancelled("llm"), |fault| fault.into_error(&self.server));
+                        .map_or_else(|| AgentError::cancelled("llm"), |fault| failed(*fault));
                     Err(LlmFailure {
                         error,
                         partial,

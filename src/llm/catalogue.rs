@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::answer::Limits;
 use super::client::Client;
-use super::failure::Fault;
+use super::failure::{Code, Fault};
 use super::json::{self, float, number};
 use super::provider::LlmFailure;
 use super::usage::Price;
@@ -140,26 +140,15 @@ impl Client {
             loop {
                 match response.chunk().await {
                     Ok(Some(bytes)) if body.len() + bytes.len() <= LONGEST_LIST => body.extend_from_slice(&bytes),
-                    Ok(Some(_)) => {
-                        return Err(Fault::new(
-                            super::failure::Code::Unreadable,
-                            "its list of models is endless",
-                        ));
-                    }
-                    Ok(None) => return Ok(body),
-                    Err(error) => return Err(super::answer::transport(&error, "the list of models")),
+                    Ok(Some(_)) => break Err(Fault::new(Code::Unreadable, "its list of models is endless").into()),
+                    Ok(None) => break Ok(body),
+                    Err(error) => break Err(Box::new(super::answer::transport(&error, "the list of models"))),
                 }
             }
         };
         let waited = cancel.run("llm", tokio::time::timeout(LIST_WAIT, reading)).await?;
-        let read = match waited {
-            Ok(read) => read,
-            Err(_) => Err(Fault::new(
-                super::failure::Code::Timeout,
-                "its list of models did not end",
-            )),
-        };
-        let body = read.map_err(|fault| self.failed(fault))?;
+        let late = |_| Err(Box::new(Fault::new(Code::Timeout, "its list of models did not end")));
+        let body = waited.unwrap_or_else(late).map_err(|fault| self.failed(*fault))?;
         let text = String::from_utf8_lossy(&body);
         let value: Value = json::parse(text.trim()).unwrap_or_default();
         let models = parse(&value).ok_or_else(|| {

@@ -15,8 +15,10 @@ use super::cassette::{Recorder, Tap};
 use super::exchange::{NoAnswer, Outgoing};
 use super::failure::{Code, Fault};
 use super::http::{self, Endpoint};
+use super::pool::Pool;
 use super::provider::{BoxFuture, ChatRequest, ChatResponse, LlmFailure, Provider, StreamEvent};
 use super::quirks::{EffortForm, MaxTokens, Quirks, ReasoningEcho};
+use super::redact;
 use super::request;
 use super::secret::Secret;
 use super::settings::ClientConfig;
@@ -29,12 +31,12 @@ pub struct Client {
     config: ClientConfig,
     endpoint: Endpoint,
     /// Built at first use: for an encrypted address that reads the system's certificates.
-    http: OnceLock<Result<reqwest::Client, AgentError>>,
-    secrets: Vec<Secret>,
+    pool: OnceLock<Result<Pool, AgentError>>,
+    secrets: Mutex<Vec<Secret>>,
     /// Members this server refused by name; they are left out from then on.
     refused: Mutex<BTreeSet<String>>,
     last_body: AtomicUsize,
-    recorder: Option<Arc<Recorder>>,
+    recorder: OnceLock<Arc<Recorder>>,
 }
 
 impl Client {
@@ -48,28 +50,34 @@ impl Client {
         http::check_proxies(&config.proxies)?;
         let mut secrets: Vec<Secret> = config.api_key.iter().cloned().collect();
         secrets.extend(config.extra_headers.values().map(Secret::new));
+        secrets.extend(endpoint.secrets());
         Ok(Self {
             config,
             endpoint,
-            http: OnceLock::new(),
-            secrets,
+            pool: OnceLock::new(),
+            secrets: Mutex::new(secrets),
             refused: Mutex::default(),
             last_body: AtomicUsize::new(4096),
-            recorder: None,
+            recorder: OnceLock::new(),
         })
     }
 
-    /// Records each exchange from now on.
-    #[must_use]
-    pub fn with_recorder(mut self, recorder: Arc<Recorder>) -> Self {
-        self.recorder = Some(recorder);
-        self
+    /// The values that must not get into messages or recordings.
+    fn secrets(&self) -> Vec<Secret> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The values that must not get into messages or recordings.
-    #[must_use]
-    pub fn secrets(&self) -> &[Secret] {
-        &self.secrets
+    /// Notes the secrets that stand in the members a user adds to the request's body.
+    fn note_secrets(&self, extra_body: &serde_json::Map<String, serde_json::Value>) {
+        let mut found = Vec::new();
+        for (name, value) in extra_body {
+            redact::secrets_in(&serde_json::json!({ name: value }), &mut found);
+        }
+        if !found.is_empty() {
+            let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            found.retain(|secret| !known.contains(secret));
+            known.append(&mut found);
+        }
     }
 
     /// Host and port of the server, for people.
@@ -105,8 +113,8 @@ impl Client {
         http::headers(&self.config, self.quirks(model).key_header)
     }
 
-    fn http(&self) -> Result<&reqwest::Client, AgentError> {
-        self.http
+    fn pool(&self) -> Result<&Pool, AgentError> {
+        self.pool
             .get_or_init(|| http::build(&self.config, &self.endpoint))
             .as_ref()
             .map_err(Clone::clone)
@@ -119,6 +127,7 @@ impl Client {
         cancel: &CancelToken,
     ) -> Result<ChatResponse, LlmFailure> {
         cancel.check("llm")?;
+        self.note_secrets(&request.params.extra_body);
         let quirks = self.quirks(request.model);
         let served_by = self.served_by(request.model);
         let capacity = self.last_body.load(Ordering::Relaxed) * 5 / 4;
@@ -140,7 +149,7 @@ impl Client {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let body = Bytes::from(body);
-        let recorded = self.recorder.as_ref().map(|recorder| (recorder, body.clone()));
+        let recorded = self.recorder.get().map(|recorder| (recorder, body.clone()));
         let mut tap = recorded.is_some().then(Tap::default);
         let outgoing = self.outgoing(Method::POST, &self.endpoint.chat, headers, body, &limits)?;
         let outcome = match outgoing.exchange(tap.as_mut(), cancel).await {
@@ -159,7 +168,8 @@ impl Client {
             }
         };
         if let (Some((recorder, body)), Some(tap)) = (recorded, tap) {
-            recorder.write(&body, &served_by, tap);
+            recorder.hide(&self.secrets());
+            recorder.write(self.server(), &body, &served_by, tap, &outcome);
         }
         outcome
     }
@@ -173,7 +183,7 @@ impl Client {
         limits: &'a Limits,
     ) -> Result<Outgoing<'a>, AgentError> {
         Ok(Outgoing {
-            http: self.http()?,
+            pool: self.pool()?,
             method,
             url: url.clone(),
             headers,
@@ -229,7 +239,7 @@ impl Client {
                 None => format!("set {name} to the server's API key"),
             });
         }
-        for secret in &self.secrets {
+        for secret in &self.secrets() {
             fault.detail = secret.scrub(fault.detail);
             fault.cause = fault.cause.map(|cause| secret.scrub(cause));
             let data = serde_json::to_string(&fault.data).unwrap_or_default();
@@ -303,5 +313,10 @@ impl Provider for Client {
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<ChatResponse, LlmFailure>> {
         self.run(request, sink, cancel).boxed()
+    }
+
+    fn record_to(&self, recorder: &Arc<Recorder>) {
+        // The first one stays: a client is not recorded twice.
+        let _ = self.recorder.set(Arc::clone(recorder));
     }
 }

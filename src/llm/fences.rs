@@ -16,35 +16,53 @@ pub(crate) struct Fences {
 impl Fences {
     /// Takes the next piece.
     pub fn feed(&mut self, text: &str) {
-        for byte in text.bytes() {
-            match byte {
-                b'\n' => {
-                    *self = Self {
-                        fenced: self.fenced,
-                        ..Self::default()
-                    }
-                }
-                b'`' | b'~' if !self.line_has_text => {
-                    self.run += 1;
-                    if self.run == 3 {
-                        self.fenced = !self.fenced;
-                    }
-                    // One or two backticks at the start of a line open inline code.
-                    self.inline = byte == b'`' && self.run < 3;
-                    self.ticks = true;
-                }
-                b' ' | b'\t' if !self.line_has_text && self.run == 0 => {}
-                b'`' => {
-                    if !self.ticks && !self.fenced {
-                        self.inline = !self.inline;
-                    }
-                    self.ticks = true;
-                }
-                _ => {
-                    self.line_has_text = true;
-                    self.ticks = false;
-                }
+        let mut rest = text.as_bytes();
+        while let Some(at) = memchr::memchr3(b'\n', b'`', b'~', rest) {
+            self.plain(&rest[..at]);
+            self.special(rest[at]);
+            rest = &rest[at + 1..];
+        }
+        self.plain(rest);
+    }
+
+    /// Takes bytes that end no line and are no mark.
+    fn plain(&mut self, bytes: &[u8]) {
+        let indentation = !self.line_has_text && self.run == 0;
+        let is_text = if indentation {
+            bytes.iter().any(|byte| !matches!(byte, b' ' | b'\t'))
+        } else {
+            !bytes.is_empty()
+        };
+        if is_text {
+            self.line_has_text = true;
+            self.ticks = false;
+        }
+    }
+
+    fn special(&mut self, byte: u8) {
+        match byte {
+            b'\n' => {
+                *self = Self {
+                    fenced: self.fenced,
+                    ..Self::default()
+                };
             }
+            _ if !self.line_has_text => {
+                self.run += 1;
+                if self.run == 3 {
+                    self.fenced = !self.fenced;
+                }
+                // One or two backticks at the start of a line open inline code.
+                self.inline = byte == b'`' && self.run < 3;
+                self.ticks = true;
+            }
+            b'`' => {
+                if !self.ticks && !self.fenced {
+                    self.inline = !self.inline;
+                }
+                self.ticks = true;
+            }
+            _ => self.ticks = false,
         }
     }
 

@@ -8,7 +8,10 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use super::pool::{Dials, Pool};
 use super::quirks::KeyHeader;
+use super::redact::is_secret_name;
+use super::secret::Secret;
 use super::settings::{ClientConfig, ProxySettings};
 use crate::error::{AgentError, ErrorKind};
 
@@ -73,12 +76,58 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// What of the address nobody must see: the password, a user that stands for one, the values of parameters that are
+    /// named like secrets; each as it is written and as it is meant.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let url = &self.chat;
+        let mut found: Vec<String> = match url.password() {
+            Some(password) => vec![password.to_owned()],
+            None => vec![url.username().to_owned()],
+        };
+        let pairs = url.query_pairs().filter(|(name, _)| is_secret_name(name));
+        found.extend(pairs.map(|(_, value)| value.into_owned()));
+        let raw = url.query().unwrap_or_default().split('&');
+        let raw = raw.filter_map(|pair| pair.split_once('='));
+        found.extend(
+            raw.filter(|(name, _)| is_secret_name(name))
+                .map(|(_, value)| value.to_owned()),
+        );
+        let meant: Vec<String> = found.iter().map(|text| percent_decoded(text)).collect();
+        found.extend(meant);
+        found.sort();
+        found.dedup();
+        found.iter().filter(|text| !text.is_empty()).map(Secret::new).collect()
+    }
+}
+
+/// `text` with its `%XX` replaced; what is no UTF-8 then stays as it is.
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let code = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if first == b'%' => {
+                out.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                out.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
 /// An address without user and password.
 fn shown(api_url: &str) -> String {
     match Url::parse(api_url.trim()) {
         Ok(mut url) if url.has_host() => {
             let _ = url.set_username("");
             let _ = url.set_password(None);
+            url.set_query(None);
             url.to_string()
         }
         _ => api_url.split('@').next_back().unwrap_or_default().to_owned(),
@@ -86,14 +135,16 @@ fn shown(api_url: &str) -> String {
 }
 
 /// Builds the pooled client.
-pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<reqwest::Client, AgentError> {
+pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<Pool, AgentError> {
     let proxies = proxies(&config.proxies)?;
     let encrypted = endpoint.chat.scheme() == "https"
         || [&config.proxies.http, &config.proxies.all]
             .into_iter()
             .flatten()
             .any(|proxy| proxy.starts_with("https:"));
+    let dials = Dials::default();
     let mut builder = reqwest::Client::builder()
+        .connector_layer(dials.clone())
         .tls_backend_preconfigured(tls(config, encrypted)?)
         .connect_timeout(config.timeouts.connect)
         .redirect(reqwest::redirect::Policy::none())
@@ -102,7 +153,7 @@ pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<reqwes
     for proxy in proxies {
         builder = builder.proxy(proxy);
     }
-    builder.build().map_err(|error| {
+    let http = builder.build().map_err(|error| {
         AgentError::new(
             ErrorKind::Internal,
             "http_client",
@@ -110,7 +161,8 @@ pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<reqwes
         )
         .from_origin("llm")
         .with_cause(&error)
-    })
+    })?;
+    Ok(Pool { http, dials })
 }
 
 /// The TLS settings. For plain addresses there are no certificates to load: the settings only fill the place.
@@ -253,6 +305,16 @@ mod tests {
             let endpoint = Endpoint::parse(given).unwrap();
             assert_eq!((endpoint.chat.as_str(), endpoint.models.as_str()), (chat, models));
         }
+    }
+
+    #[test]
+    fn the_secrets_of_an_address() {
+        let of = |url: &str| Endpoint::parse(url).unwrap().secrets();
+        let secrets = of("http://u:p%40ss@h/v1?api-version=2024&api_key=k%2Bk");
+        let texts: Vec<_> = secrets.iter().map(Secret::expose).collect();
+        assert_eq!(texts, ["k%2Bk", "k+k", "p%40ss", "p@ss"]);
+        assert_eq!(of("https://tokentoken@h/v1")[0].expose(), "tokentoken");
+        assert!(of("http://h/v1").is_empty());
     }
 
     #[test]

@@ -25,11 +25,13 @@ mod http;
 mod ids;
 mod json;
 mod merge;
+mod pool;
 mod probe;
 mod provider;
 pub mod quirks;
 mod reader;
 mod reasoning;
+mod redact;
 pub mod request;
 pub mod retry;
 mod retry_after;
@@ -44,7 +46,7 @@ pub mod usage;
 mod words;
 
 pub use answer::read_bytes;
-pub use cassette::{Recorder, Replay};
+pub use cassette::{Recorder, Replay, Tape};
 pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
 pub use client::Client;
 pub use demo::{DEMO_MODEL, DemoProvider};
@@ -54,6 +56,6 @@ pub use provider::{
     RequestParams, StreamEvent,
 };
 pub use quirks::Quirks;
-pub use retry::{EmptyRetryPolicy, Retries, RetryNotice, RetryPolicy, random};
+pub use retry::{EmptyRetryPolicy, RetryPolicy, random};
 pub use secret::{Secret, mask_tokens};
 pub use settings::{ClientConfig, ProxySettings, Timeouts};

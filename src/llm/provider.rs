@@ -1,14 +1,16 @@
 //! What the rest of the product sees of a model server: one request, a stream of events, one answer or failure.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::cassette::Recorder;
 use crate::cancel::CancelToken;
 use crate::error::AgentError;
-use crate::message::{Message, ToolDefinition, Usage};
+use crate::message::{Message, ToolCall, ToolDefinition, Usage};
 
 /// A boxed future, so that the trait can be used as `Arc<dyn Provider>`.
 pub type BoxFuture<'a, T> = futures_util::future::BoxFuture<'a, T>;
@@ -23,6 +25,11 @@ pub trait Provider: Send + Sync {
         sink: &'a mut (dyn FnMut(StreamEvent) + Send),
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<ChatResponse, LlmFailure>>;
+
+    /// Writes each exchange to `recorder` from now on. What has no wire has nothing to write.
+    fn record_to(&self, recorder: &Arc<Recorder>) {
+        let _ = recorder;
+    }
 }
 
 /// One request.
@@ -155,6 +162,18 @@ pub struct IncompleteCall {
 }
 
 impl IncompleteCall {
+    /// The call as a part of a transcript, for whoever wants to answer it with an error like any other call. What
+    /// servers would refuse in it is set right when it is sent.
+    #[must_use]
+    pub fn as_tool_call(&self) -> ToolCall {
+        ToolCall {
+            id: self.id.clone(),
+            name: self.name.clone().unwrap_or_default(),
+            arguments: self.arguments_raw.clone(),
+            extra: Map::new(),
+        }
+    }
+
     /// One sentence that tells the model what happened to its call.
     #[must_use]
     pub fn explain(&self) -> String {

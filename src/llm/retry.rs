@@ -1,4 +1,4 @@
-//! When a request is made again, and after how long: the two layers, each a pure decision, and the loop that nests them.
+//! When a request is made again, and after how long: the two layers, each a pure decision. Who makes requests nests them.
 //!
 //! The inner layer repeats requests that failed on the way (connection, server, overload, rate); the outer one repeats
 //! those whose answer held nothing. With the defaults that is at most (2 + 1) × (2 + 1) = 9 requests.
@@ -9,10 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::provider::{ChatRequest, ChatResponse, LlmFailure, Provider, StreamEvent};
-use crate::cancel::CancelToken;
-use crate::error::{AgentError, ErrorKind};
-use crate::message::Usage;
+use super::provider::{ChatResponse, LlmFailure};
 
 /// By how much a wait is varied, so that clients that failed together do not come back together: ± a quarter.
 const SPREAD: f64 = 0.25;
@@ -115,104 +112,10 @@ pub fn random() -> f64 {
     number / (1_u64 << 53) as f64
 }
 
-/// A request that will be made again, told before the wait.
-#[derive(Clone, Debug)]
-pub struct RetryNotice {
-    /// Which repetition it will be, from 1.
-    pub attempt: u32,
-    /// How many there may be.
-    pub max: u32,
-    /// The wait.
-    pub delay: Duration,
-    /// Why.
-    pub error: AgentError,
-    /// Whether something of the failed answer was shown: it must be taken back or marked now.
-    pub output_void: bool,
-}
-
-/// Both layers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Retries {
-    /// Failures on the way.
-    pub transport: RetryPolicy,
-    /// Empty answers.
-    pub empty: EmptyRetryPolicy,
-}
-
-/// Makes a request, and makes it again as the two layers say. `on_retry` is called before each wait; cancelling ends a
-/// wait at once. The usage of answers that were thrown away is counted in the last one's.
-///
-/// # Errors
-/// The failure of the last attempt. An answer that is still empty after all attempts is no failure: see
-/// [`ChatResponse::is_empty`].
-pub async fn chat(
-    provider: &dyn Provider,
-    request: ChatRequest<'_>,
-    retries: &Retries,
-    sink: &mut (dyn FnMut(StreamEvent) + Send),
-    on_retry: &mut (dyn FnMut(RetryNotice) + Send),
-    cancel: &CancelToken,
-) -> Result<ChatResponse, LlmFailure> {
-    let mut wasted: Option<Usage> = None;
-    let mut empty_retries = 0;
-    loop {
-        let mut response = with_transport(provider, request, &retries.transport, sink, on_retry, cancel).await?;
-        let Some(delay) = retries.empty.decide(empty_retries, &response, random()) else {
-            if let Some(wasted) = wasted {
-                response.usage.get_or_insert_default().add(&wasted);
-            }
-            return Ok(response);
-        };
-        if let Some(usage) = &response.usage {
-            wasted.get_or_insert_default().add(usage);
-        }
-        empty_retries += 1;
-        let error = AgentError::new(ErrorKind::Protocol, "empty_answer", "The model answered with nothing.")
-            .from_origin("llm")
-            .retryable(true);
-        on_retry(RetryNotice {
-            attempt: empty_retries,
-            max: retries.empty.max_retries,
-            delay,
-            error,
-            output_void: response.message.reasoning.is_some(),
-        });
-        cancel.run("llm", tokio::time::sleep(delay)).await?;
-    }
-}
-
-async fn with_transport(
-    provider: &dyn Provider,
-    request: ChatRequest<'_>,
-    policy: &RetryPolicy,
-    sink: &mut (dyn FnMut(StreamEvent) + Send),
-    on_retry: &mut (dyn FnMut(RetryNotice) + Send),
-    cancel: &CancelToken,
-) -> Result<ChatResponse, LlmFailure> {
-    let mut made = 0;
-    loop {
-        let failure = match provider.chat(request, sink, cancel).await {
-            Ok(response) => return Ok(response),
-            Err(failure) => failure,
-        };
-        let Some(delay) = policy.decide(made, &failure, random()) else {
-            return Err(failure);
-        };
-        made += 1;
-        on_retry(RetryNotice {
-            attempt: made,
-            max: policy.max_retries,
-            delay,
-            error: failure.error,
-            output_void: failure.emitted_output,
-        });
-        cancel.run("llm", tokio::time::sleep(delay)).await?;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{AgentError, ErrorKind};
     use proptest::prelude::*;
 
     fn failure(retryable: bool) -> LlmFailure {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What stands in a text where a secret was.
-const MASK: &str = "[redacted]";
+pub(crate) const MASK: &str = "[redacted]";
 
 /// Shorter values are not scrubbed from texts: they would take ordinary words with them, and no service issues such keys.
 const SHORTEST_SCRUBBED: usize = 6;

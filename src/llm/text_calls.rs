@@ -100,41 +100,48 @@ impl CallGate {
         let mut fences = self.fences.clone();
         let mut fed = 0;
         let mut seen_text = self.seen_text;
-        for (at, c) in self.held.char_indices() {
+        let mut from = 0;
+        while let Some(at) = self.candidate(from, seen_text) {
             let rest = &self.held[at..];
-            let candidate = matches!(c, '<' | '[') || !seen_text && matches!(c, 'f' | '{');
-            if candidate {
-                fences.feed(&self.held[fed..at]);
-                fed = at;
-                let possible = |form: &&Form| !fences.in_code() && (!form.at_start || !seen_text);
-                let whole = FORMS
-                    .iter()
-                    .filter(possible)
-                    .find(|form| rest.starts_with(form.open) && (!is_bare(form) || may_be_bare(rest, offered)));
-                if let Some(form) = whole {
-                    let block = self.held.split_off(at);
-                    let before = std::mem::replace(&mut self.held, block);
-                    self.let_through(&before, show);
-                    self.form = Some(form);
-                    self.searched = form.open.len();
-                    return true;
-                }
-                let partial = FORMS
-                    .iter()
-                    .filter(possible)
-                    .any(|form| form.open.starts_with(rest) && rest.len() < form.open.len());
-                if partial {
-                    let block = self.held.split_off(at);
-                    let before = std::mem::replace(&mut self.held, block);
-                    self.let_through(&before, show);
-                    return false;
-                }
+            fences.feed(&self.held[fed..at]);
+            fed = at;
+            seen_text |= !self.held[from..at].trim().is_empty();
+            let possible = |form: &&Form| !fences.in_code() && (!form.at_start || !seen_text);
+            let whole = FORMS
+                .iter()
+                .filter(possible)
+                .find(|form| rest.starts_with(form.open) && (!is_bare(form) || may_be_bare(rest, offered)));
+            let partial = || {
+                let mut forms = FORMS.iter().filter(possible);
+                forms.any(|form| form.open.starts_with(rest) && rest.len() < form.open.len())
+            };
+            if whole.is_some() || partial() {
+                let block = self.held.split_off(at);
+                let before = std::mem::replace(&mut self.held, block);
+                self.let_through(&before, show);
+                self.form = whole;
+                self.searched = whole.map_or(0, |form| form.open.len());
+                return whole.is_some();
             }
-            seen_text |= !c.is_whitespace();
+            seen_text = true;
+            from = at + 1;
         }
         let all = std::mem::take(&mut self.held);
         self.let_through(&all, show);
         false
+    }
+
+    /// The next place from `from` on at which a form may begin.
+    fn candidate(&self, from: usize, seen_text: bool) -> Option<usize> {
+        let rest = &self.held[from..];
+        if !seen_text {
+            // The forms that begin an answer.
+            let first = rest.len() - rest.trim_start().len();
+            if rest[first..].starts_with(['f', '{']) {
+                return Some(from + first);
+            }
+        }
+        memchr::memchr2(b'<', b'[', rest.as_bytes()).map(|at| from + at)
     }
 
     fn inside(&mut self, form: &'static Form, offered: Offered<'_>, show: &mut dyn FnMut(&str)) -> bool {

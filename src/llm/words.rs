@@ -80,6 +80,10 @@ impl Told {
         if let Some(code) = self.minimax.and_then(minimax) {
             return code;
         }
+        // How a LiteLLM without a database says that it does not know the key, with the status 400.
+        if word(&["no_db_connection"]) {
+            return Code::Auth;
+        }
         let no_money = [
             "insufficient balance",
             "insufficient credit",
@@ -275,17 +279,21 @@ fn message_of_details(detail: Option<&Value>) -> Option<String> {
     }
 }
 
-/// `text` fit to be shown: no control characters, no more than `limit` characters.
+/// `text` fit to be shown: in one line, no control characters, no more than `limit` characters.
 pub(crate) fn clean(text: &str, limit: usize) -> String {
-    let mut out: String = text
-        .trim()
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .take(limit + 1)
-        .collect();
-    if out.chars().count() > limit {
-        out.pop();
-        out.push('…');
+    let mut out = String::new();
+    let mut count = 0;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    for (number, line) in lines.enumerate() {
+        let gap = (number > 0).then_some(' ');
+        for c in gap.into_iter().chain(line.chars().filter(|c| !c.is_control())) {
+            if count == limit {
+                out.push('…');
+                return out;
+            }
+            out.push(c);
+            count += 1;
+        }
     }
     out
 }

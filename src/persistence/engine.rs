@@ -2,6 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redb::Database;
@@ -29,6 +31,8 @@ const SHORT_DEADLINE: Duration = Duration::from_millis(100);
 /// The store's state in this process. Between two calls it holds no file, lock or database handle.
 pub(crate) struct Engine {
     pub(super) options: StoreOptions,
+    /// Longest content of a blob that is kept, in bytes; the store's handles may change it.
+    max_blob_bytes: Arc<AtomicU64>,
     /// The database, with symbolic links resolved; `None` where the store is in memory only.
     database: Option<PathBuf>,
     /// The in-memory database of a store without a file.
@@ -50,6 +54,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(options: StoreOptions) -> Self {
         Self {
+            max_blob_bytes: Arc::new(AtomicU64::new(options.max_blob_bytes)),
             options,
             database: None,
             memory: None,
@@ -61,6 +66,15 @@ impl Engine {
             degraded: false,
             notices: Notices::default(),
         }
+    }
+
+    /// Where the longest content that is kept can be changed.
+    pub(crate) fn blob_limit(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.max_blob_bytes)
+    }
+
+    pub(super) fn max_blob_bytes(&self) -> u64 {
+        self.max_blob_bytes.load(Ordering::Relaxed)
     }
 
     /// The database's path with links resolved, so that all ways to one file share one lock.
@@ -117,7 +131,7 @@ impl Engine {
     }
 
     fn commit_to_memory(&mut self, batch: &Batch) -> Durability {
-        let limit = self.options.max_blob_bytes;
+        let limit = self.max_blob_bytes();
         let refused = self
             .memory()
             .and_then(|database| open::write_memory(database, limit, batch));
@@ -196,7 +210,7 @@ impl Engine {
 
     /// Writes what waits and then `batch`, and says which files of the spool that made superfluous.
     fn write(&mut self, database: &Path, opened: &Opened, batch: &Batch) -> Result<Vec<PathBuf>, Problem> {
-        let limit = self.options.max_blob_bytes;
+        let limit = self.max_blob_bytes();
         let txn = opened.begin_write()?;
         let mut changed = migrations::bring_up_to_date(&txn)? || !self.kept.is_empty() || !batch.is_empty();
         let mut merged = Vec::new();
@@ -343,7 +357,7 @@ impl Engine {
     }
 
     fn note_cuts(&mut self, batch: &Batch) {
-        let limit = self.options.max_blob_bytes;
+        let limit = self.max_blob_bytes();
         for op in &batch.ops {
             let content = match op {
                 Op::PutBlob { content } => content.0.as_slice(),

@@ -6,6 +6,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -93,6 +94,7 @@ struct Shared {
     pid: u32,
     path: Option<PathBuf>,
     thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
+    max_blob_bytes: Arc<AtomicU64>,
     engine: Arc<Mutex<Engine>>,
     jobs: Mutex<Option<Sender<Job>>>,
 }
@@ -129,15 +131,24 @@ impl Store {
     /// Makes a handle. Nothing is read, written or started until the first question or commit.
     #[must_use]
     pub fn new(options: StoreOptions) -> Self {
+        let (path, thread_start) = (options.path.clone(), options.thread_start.clone());
+        let engine = Engine::new(options);
         Self {
             shared: Arc::new(Shared {
                 pid: std::process::id(),
-                path: options.path.clone(),
-                thread_start: options.thread_start.clone(),
-                engine: Arc::new(Mutex::new(Engine::new(options))),
+                path,
+                thread_start,
+                max_blob_bytes: engine.blob_limit(),
+                engine: Arc::new(Mutex::new(engine)),
                 jobs: Mutex::new(None),
             }),
         }
+    }
+
+    /// Keeps no content of a blob longer than `bytes` from the next commit on. What is longer is cut, and the commit's
+    /// report says so.
+    pub fn set_max_blob_bytes(&self, bytes: u64) {
+        self.shared.max_blob_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// The database file, where there is one.

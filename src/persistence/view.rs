@@ -86,7 +86,7 @@ impl Engine {
         if !self.recovered || !waiting.is_empty() || !self.kept.is_empty() {
             let txn = opened.begin_write()?;
             migrations::bring_up_to_date(&txn)?;
-            let limit = self.options.max_blob_bytes;
+            let limit = self.max_blob_bytes();
             for batch in waiting.iter().map(|(_, batch)| batch).chain(&self.kept) {
                 apply::apply(&txn, batch, Origin::Spool, limit)?;
             }

@@ -165,7 +165,7 @@ impl<W: FnMut(OutputDelta)> Running<W> {
     }
 
     pub(super) async fn finish(mut self, limits: RunLimits, cancel: &CancelToken) -> Finished {
-        let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = limits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut ending = Ending::Exited;
         tokio::select! {
             biased;

@@ -70,11 +70,11 @@ pub struct Spawned {
 /// a millisecond).
 pub fn spawn(program: &Path, args: &[OsString], cwd: &Path, env: &Environment) -> Result<Spawned, SpawnError> {
     let nonce = Nonce::new();
-    let env = env.with_changes([(NONCE_VARIABLE, Some(nonce.value_in(env)))]);
+    let mark = nonce.value_in(env);
     let (output, write_end) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
     let started = Instant::now();
-    let pid =
-        sys::spawn(program, args, cwd, &env, write_end).map_err(|failure| explain(failure, program, args, cwd))?;
+    let pid = sys::spawn(program, args, cwd, (env, &mark), write_end)
+        .map_err(|failure| explain(failure, program, args, cwd))?;
     Ok(Spawned {
         child: Child::adopt(pid, nonce, started),
         output,
@@ -225,7 +225,7 @@ mod sys {
         program: &Path,
         args: &[OsString],
         cwd: &Path,
-        env: &Environment,
+        (env, mark): (&Environment, &OsStr),
         write_end: OwnedFd,
     ) -> Result<i32, Failure> {
         let path = c_string(program.as_os_str())?;
@@ -237,8 +237,11 @@ mod sys {
             .collect::<Result<Vec<_>, _>>()?;
         let envp = env
             .iter()
+            .filter(|(name, _)| *name != NONCE_VARIABLE)
+            .chain([(OsStr::new(NONCE_VARIABLE), mark)])
             .map(|(name, value)| {
-                let mut entry = name.to_owned();
+                let mut entry = OsString::with_capacity(name.len() + value.len() + 2);
+                entry.push(name);
                 entry.push("=");
                 entry.push(value);
                 c_string(&entry)
@@ -304,7 +307,7 @@ mod sys {
         program: &Path,
         args: &[OsString],
         cwd: &Path,
-        env: &Environment,
+        (env, mark): (&Environment, &OsStr),
         write_end: OwnedFd,
     ) -> Result<i32, Failure> {
         if args.iter().any(|arg| arg.as_bytes().contains(&0)) {
@@ -317,6 +320,7 @@ mod sys {
             .current_dir(cwd)
             .env_clear()
             .envs(env.iter())
+            .env(NONCE_VARIABLE, mark)
             .stdin(Stdio::null())
             .stdout(write_end)
             .stderr(second);

@@ -27,6 +27,22 @@ pub struct Event {
     pub job_id: Option<String>,
 }
 
+/// A file that tools changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// The path, relative to the working directory where it lies below it.
+    pub path: String,
+    /// Whether there was no file before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new: bool,
+    /// Lines that were not there before; none where the contents could not be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<usize>,
+    /// Lines that are not there any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<usize>,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
@@ -199,6 +215,11 @@ pub enum EventKind {
     Prefill {
         /// The text.
         text: String,
+    },
+    /// What the tools of the turn changed, before the turn ends. What commands changed is not known.
+    FilesChanged {
+        /// The files that are not as they were when the turn began.
+        files: Vec<ChangedFile>,
     },
     /// A line typed during a turn waits to join it.
     InputQueued {

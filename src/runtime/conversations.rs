@@ -1,8 +1,8 @@
 //! Which conversation a session works in: a new one, the latest, a named one, or the one this terminal left.
 
 use crate::error::{AgentError, ErrorKind};
-use crate::message::Message;
-use crate::persistence::{ConversationRecord, Reader, Store, StoreError, UsageRecord};
+use crate::message::{Message, Speaker};
+use crate::persistence::{ConversationRecord, MessageRecord, Reader, Store, StoreError, UsageRecord};
 use crate::runtime::{clock, ids};
 
 /// Which conversation to open.
@@ -28,8 +28,39 @@ pub struct OpenedConversation {
     pub messages: Vec<Message>,
     /// What it has used so far.
     pub usage: Vec<UsageRecord>,
+    /// Its last turn.
+    pub last_turn: Option<LastTurn>,
     /// Whether it was there before.
     pub resumed: bool,
+    /// Whether it is new only because other terminals have those that could be resumed.
+    pub others_taken: bool,
+}
+
+impl OpenedConversation {
+    /// What a shell says of the conversation it came to by itself; nothing where it is the first of its project.
+    #[must_use]
+    pub fn greeting(&self) -> Option<String> {
+        if self.resumed {
+            let count = self.messages.len();
+            let title = &self.record.title;
+            return Some(format!(
+                "Going on with \u{201c}{title}\u{201d} ({count} messages); /new starts another conversation."
+            ));
+        }
+        self.others_taken
+            .then(|| "The last conversation here is open in another terminal; this is a new one.".to_owned())
+    }
+}
+
+/// The last turn of a conversation, as far as `/retry` needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastTurn {
+    /// Where it begins among the messages: with what the user said.
+    pub start: usize,
+    /// The ids of its messages in the store, in order.
+    pub message_ids: Vec<String>,
+    /// What the user typed.
+    pub line: String,
 }
 
 /// Opens conversations.
@@ -78,10 +109,14 @@ impl ConversationService for StoredConversations {
             ConversationStart::Id(id) => Some(self.named(id)?),
             ConversationStart::Auto => {
                 let found = self.store.read_blocking(|reader| {
-                    let record = reader.latest_free_conversation(project_id)?;
-                    record.map(|record| load(reader, record)).transpose()
+                    if let Some(record) = reader.latest_free_conversation(project_id)? {
+                        return load(reader, record);
+                    }
+                    let mut opened = fresh(project_id);
+                    opened.others_taken = reader.latest_conversation(project_id)?.is_some();
+                    Ok(opened)
                 });
-                found.map_err(AgentError::from)?
+                Some(found.map_err(AgentError::from)?)
             }
         };
         Ok(found.unwrap_or_else(|| fresh(project_id)))
@@ -110,17 +145,34 @@ impl StoredConversations {
 }
 
 fn load(reader: &Reader<'_>, record: ConversationRecord) -> Result<OpenedConversation, StoreError> {
-    let messages = reader
-        .messages(&record.id)?
-        .into_iter()
-        .map(|record| record.message)
-        .collect();
+    let records = reader.messages(&record.id)?;
+    let last_turn = last_turn(&records);
+    let messages = records.into_iter().map(|record| record.message).collect();
     let usage = reader.usage(&record.id)?;
     Ok(OpenedConversation {
         record,
         messages,
         usage,
+        last_turn,
         resumed: true,
+        others_taken: false,
+    })
+}
+
+fn last_turn(records: &[MessageRecord]) -> Option<LastTurn> {
+    let turn_id = &records.last()?.turn_id;
+    let start = records
+        .iter()
+        .rposition(|record| record.turn_id != *turn_id)
+        .map_or(0, |at| at + 1);
+    let first = records
+        .get(start)
+        .filter(|record| record.message.role == Speaker::User)?;
+    Some(LastTurn {
+        start,
+        message_ids: records[start..].iter().map(|record| record.id.clone()).collect(),
+        // Notes and files went with it; what was typed alone is not kept.
+        line: first.message.content.clone(),
     })
 }
 

@@ -19,6 +19,12 @@ pub fn turn(number: u64) -> String {
     format!("t{number}-{}{}", base36(clock::now_ms()), random(3))
 }
 
+/// The number in the id of a turn.
+#[must_use]
+pub fn turn_number(id: &str) -> Option<u64> {
+    id.strip_prefix('t')?.split('-').next()?.parse().ok()
+}
+
 /// A delegated job's id.
 #[must_use]
 pub fn job() -> String {

@@ -1,16 +1,20 @@
 //! The model of a request: which one, and who answers for it.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::cancel::CancelToken;
 use crate::config::Config;
 use crate::error::{AgentError, ErrorKind};
 use crate::llm::{
-    Client, ClientConfig, DEMO_MODEL, DemoProvider, Provider, ProxySettings, RequestParams, Secret, Timeouts,
+    BoxFuture, Catalogue, Client, ClientConfig, DEMO_MODEL, DemoProvider, Provider, ProxySettings, RequestParams,
+    Secret, Timeouts,
 };
 use crate::process::Environment;
 use crate::role::{ModelLimits, ModelOptions, ModelRequest, Role, SelectedModel, select_model};
+use crate::runtime::model_lists::ModelLists;
 
 /// Chooses models and finds who answers for them.
 pub trait ModelService: Send + Sync {
@@ -23,6 +27,35 @@ pub trait ModelService: Send + Sync {
     fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, AgentError>;
     /// The parameters of a request to a model.
     fn params(&self, model: &str) -> RequestParams;
+    /// Who goes on, in this order, when the server in use is down.
+    fn fallbacks(&self, role: Role, model_override: Option<&str>) -> Vec<Fallback> {
+        let _ = (role, model_override);
+        Vec::new()
+    }
+    /// The server's models as last asked for; asks nobody.
+    fn known_models(&self) -> Option<Arc<Catalogue>> {
+        None
+    }
+    /// Asks the server for its models and keeps them.
+    fn fetch_models<'a>(&'a self, cancel: &'a CancelToken) -> BoxFuture<'a, Result<Arc<Catalogue>, AgentError>> {
+        let _ = cancel;
+        let message = "the models of this session are not those of a server";
+        let error = AgentError::new(ErrorKind::Policy, "no_catalogue", message).from_origin("llm");
+        Box::pin(std::future::ready(Err(error)))
+    }
+}
+
+/// Another server to go on with.
+#[derive(Clone)]
+pub struct Fallback {
+    /// The profile it stands in.
+    pub profile: String,
+    /// Its model.
+    pub model: String,
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// The parameters of its requests.
+    pub params: RequestParams,
 }
 
 /// The models of the configuration. The HTTP client is made at the first request that needs it.
@@ -30,6 +63,7 @@ pub struct ConfiguredModels {
     config: Config,
     env: Environment,
     clients: Mutex<HashMap<String, Arc<dyn Provider>>>,
+    lists: ModelLists,
 }
 
 impl ConfiguredModels {
@@ -40,23 +74,49 @@ impl ConfiguredModels {
             config: config.clone(),
             env: env.clone(),
             clients: Mutex::default(),
+            lists: ModelLists::default(),
         }
     }
 
-    /// What the user's configuration says of a model's limits.
+    /// The same, with the lists that servers gave kept in `dir`.
+    #[must_use]
+    pub fn keeping_lists_in(mut self, dir: PathBuf) -> Self {
+        self.lists = ModelLists::in_dir(dir);
+        self
+    }
+
+    /// What the user's configuration, and then the server's list, says of a model's limits.
     fn limits(&self, model: &str) -> ModelLimits {
         let settings = self.config.request_settings(model);
+        let list = self.known_models();
+        let listed = list.as_ref().and_then(|list| list.find(model));
         ModelLimits {
-            context_window: settings.context_window,
-            max_output_tokens: settings.max_tokens,
+            context_window: settings
+                .context_window
+                .or_else(|| listed.and_then(|listed| listed.context_length)),
+            max_output_tokens: settings
+                .max_tokens
+                .or_else(|| listed.and_then(|listed| listed.max_output_tokens)),
         }
     }
 
-    /// How a model's server is asked.
-    ///
-    /// # Errors
-    /// `schema` where no server is configured.
-    pub fn client_config(&self, model: &str) -> Result<ClientConfig, AgentError> {
+    fn fallback(&self, profile: &str, role: Role, model_override: Option<&str>) -> Result<Fallback, AgentError> {
+        let config = self.config.with_profile(Some(profile)).map_err(AgentError::from)?;
+        let names_models = ["default_model", "models"]
+            .iter()
+            .any(|key| config.value_at(&["profiles", profile, key]).is_some());
+        let there = Self::new(&config, &self.env);
+        // A model named for this conversation is one of the server that is down, unless the profile has none of its own.
+        let model = there.select(role, model_override.filter(|_| !names_models)).model;
+        Ok(Fallback {
+            profile: profile.to_owned(),
+            provider: there.provider(&model)?,
+            params: there.params(&model),
+            model,
+        })
+    }
+
+    fn client_config(&self, model: &str) -> Result<ClientConfig, AgentError> {
         let config = &self.config;
         let api_url = config.opt_str("llm_config.api_url").ok_or_else(no_server)?;
         let var = |name: &str| self.env.get(name).and_then(|value| value.to_str()).map(str::to_owned);
@@ -123,5 +183,37 @@ impl ModelService for ConfiguredModels {
             extra_body: settings.extra_body,
             ..RequestParams::default()
         }
+    }
+
+    fn fallbacks(&self, role: Role, model_override: Option<&str>) -> Vec<Fallback> {
+        let in_use = self.config.profile_name();
+        let names = self.config.texts("fallback_profiles");
+        names
+            .into_iter()
+            .filter(|name| Some(*name) != in_use)
+            .filter_map(|name| match self.fallback(name, role, model_override) {
+                Ok(fallback) => Some(fallback),
+                Err(error) => {
+                    tracing::warn!(profile = name, %error, "a fallback profile cannot be used");
+                    None
+                }
+            })
+            .collect()
+    }
+
+    fn known_models(&self) -> Option<Arc<Catalogue>> {
+        self.lists.get(self.config.opt_str("llm_config.api_url")?)
+    }
+
+    fn fetch_models<'a>(&'a self, cancel: &'a CancelToken) -> BoxFuture<'a, Result<Arc<Catalogue>, AgentError>> {
+        Box::pin(async move {
+            let config = self.client_config("")?;
+            let api_url = config.api_url.clone();
+            let client = Client::new(config)?;
+            let list = client.models(cancel).await.map_err(|failure| failure.error)?;
+            let list = Arc::new(list);
+            self.lists.put(&api_url, Arc::clone(&list));
+            Ok(list)
+        })
     }
 }

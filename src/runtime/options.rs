@@ -14,6 +14,8 @@ pub struct SessionOptions {
     pub role: Option<String>,
     /// The model, before everything configured.
     pub model: Option<String>,
+    /// The profile, before the configured one.
+    pub profile: Option<String>,
     /// Keep the conversation in memory only.
     pub ephemeral: bool,
     /// Whether this is a terminal a person works in: it remembers its conversation as the active one, and goes on when

@@ -4,9 +4,9 @@ use tokio::sync::mpsc;
 
 use crate::conversation::notice;
 use crate::persistence::{Batch, ConversationRecord, LiveTerminal, ProcessStamp, Store};
-use crate::runtime::actor::Message;
 use crate::runtime::bus::EventBus;
 use crate::runtime::clock;
+use crate::runtime::inbox::Message;
 
 /// Says it, for one session.
 pub(super) struct Presence {

@@ -4,9 +4,6 @@ use crate::config::Config;
 use crate::prompt::{self, MemoryEntry, ProjectContext, PromptState};
 use crate::role::Role;
 
-/// How many characters of an index file go into the prompt.
-pub const MAX_INDEX_CHARS: usize = 32 * 1024;
-
 /// A built system prompt, what it tells, and what the user should know of it.
 #[derive(Clone, Debug)]
 pub struct BuiltPrompt {
@@ -27,6 +24,7 @@ pub trait PromptService: Send + Sync {
 /// The built-in prompts.
 pub struct BuiltinPrompts {
     index_file: String,
+    index_chars: usize,
 }
 
 impl BuiltinPrompts {
@@ -35,6 +33,7 @@ impl BuiltinPrompts {
     pub fn new(config: &Config) -> Self {
         Self {
             index_file: config.str("index_file").to_owned(),
+            index_chars: usize::try_from(config.u64("prompt.index_file_chars")).unwrap_or(usize::MAX),
         }
     }
 }
@@ -43,7 +42,7 @@ impl PromptService for BuiltinPrompts {
     fn system_prompt(&self, role: Role, project: &ProjectContext, memories: &[MemoryEntry]) -> BuiltPrompt {
         let mut notices = Vec::new();
         let index = project.git_root.as_deref().and_then(|root| {
-            match prompt::load_index_file(root, &self.index_file, MAX_INDEX_CHARS) {
+            match prompt::load_index_file(root, &self.index_file, self.index_chars) {
                 Ok(index) => index,
                 Err(error) => {
                     notices.push(error.to_string());
@@ -53,8 +52,8 @@ impl PromptService for BuiltinPrompts {
         });
         if let Some(index) = index.as_ref().filter(|index| index.truncated) {
             notices.push(format!(
-                "{} is long; only its first {MAX_INDEX_CHARS} characters are in the prompt",
-                index.path
+                "{} is long; only its first {} characters are in the prompt",
+                index.path, self.index_chars
             ));
         }
         BuiltPrompt {

@@ -39,8 +39,15 @@ impl Screen {
         self.renderer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts what each event looks like behind it.
+    /// Puts what each event looks like behind it; behind those too that wait in the queue since before there was a screen
+    /// (a mistake in the configuration is told so early).
     pub fn follow(&self, bus: &EventBus) {
+        for event in self.queue.poll(Duration::ZERO) {
+            let chunks = self.renderer().on_event(&event);
+            let turn_id = event.turn_id.clone();
+            self.queue.push(event);
+            self.push(chunks, turn_id.as_deref());
+        }
         let screen = self.clone();
         bus.subscribe(move |event| {
             let chunks = screen.renderer().on_event(event);

@@ -3,17 +3,18 @@
 //! Each is made from its options, the table `services.<name>` of the configuration; each can be replaced by a handle
 //! the caller brings ([`ServiceHandles`]): tests and delegated children do.
 
-use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, Paths};
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::Tape;
 use crate::persistence::Store;
 use crate::process::Environment;
 use crate::role::{ROLES, Role, RoleSpec, check_dispatch};
 use crate::runtime::conversations::{ConversationService, StoredConversations};
 use crate::runtime::models::{ConfiguredModels, ModelService};
 use crate::runtime::prompts::{BuiltinPrompts, PromptService};
+use crate::runtime::tape;
 use crate::runtime::tools::{BuiltinTools, ToolService};
 use crate::runtime::ui::{TerminalUi, UiService};
 
@@ -98,9 +99,11 @@ pub struct ServiceHandles {
     pub prompt: Option<Arc<dyn PromptService>>,
     /// Instead of the built-in commands.
     pub command: Option<Arc<crate::command::Registry>>,
+    /// Where the wire of all models is recorded, or played from.
+    pub tape: Option<Tape>,
 }
 
-/// The services. Nothing in here changes after composition.
+/// The services. Nothing in here changes after composition; a changed configuration makes new ones.
 pub struct Services {
     /// Roles.
     pub role: Arc<dyn RoleService>,
@@ -124,42 +127,21 @@ pub struct Services {
     pub command: Arc<crate::command::Registry>,
 }
 
-/// The services in force: replaced as a whole when the configuration changes. Clones are the same.
-#[derive(Clone)]
-pub struct CurrentServices(Arc<RwLock<Arc<Services>>>);
-
-impl CurrentServices {
-    /// Begins with these.
-    #[must_use]
-    pub fn new(services: Arc<Services>) -> Self {
-        Self(Arc::new(RwLock::new(services)))
-    }
-
-    /// Those of now. A turn keeps the ones it began with.
-    #[must_use]
-    pub fn get(&self) -> Arc<Services> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Puts others in their place.
-    pub fn replace(&self, services: Arc<Services>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = services;
-    }
-}
-
 /// Composes the services over a configuration and a store; handles win.
 #[must_use]
-pub fn compose(config: Config, store: Store, env: &Environment, state_dir: &Path, handles: ServiceHandles) -> Services {
+pub fn compose(config: Config, store: Store, env: &Environment, paths: &Paths, handles: ServiceHandles) -> Services {
     let config = handles.config.unwrap_or(config);
     let persistence = handles.persistence.unwrap_or(store);
-    Services {
+    persistence.set_max_blob_bytes(config.u64("persistence.max_blob_bytes"));
+    let tape = handles.tape;
+    let mut services = Services {
         role: handles.role.unwrap_or_else(|| Arc::new(Catalogue)),
-        model: handles
-            .model
-            .unwrap_or_else(|| Arc::new(ConfiguredModels::new(&config, env))),
+        model: handles.model.unwrap_or_else(|| {
+            Arc::new(ConfiguredModels::new(&config, env).keeping_lists_in(paths.agent_cache_dir().join("models")))
+        }),
         tool: handles
             .tool
-            .unwrap_or_else(|| Arc::new(BuiltinTools::new(&config, state_dir))),
+            .unwrap_or_else(|| Arc::new(BuiltinTools::new(&config, &paths.state_dir()))),
         dispatch: handles.dispatch.unwrap_or_else(|| Arc::new(MatrixDispatch)),
         conversation: handles
             .conversation
@@ -171,5 +153,7 @@ pub fn compose(config: Config, store: Store, env: &Environment, state_dir: &Path
             .unwrap_or_else(|| Arc::new(crate::command::Registry::builtin())),
         persistence,
         config,
-    }
+    };
+    services.model = tape::over(tape, services.model);
+    services
 }

@@ -1,14 +1,15 @@
 //! A session: the handle every carrier holds. Ops go in, events come out; nothing here waits for a turn.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::config::{self, Config, Paths};
+use crate::command::ProfileChoice;
+use crate::config::{Config, Paths};
 use crate::error::{AgentError, ErrorKind};
 use crate::llm::DEMO_MODEL;
 use crate::persistence::{ProjectMemory, Store, StoreError, StoreOptions};
@@ -18,14 +19,19 @@ use crate::protocol::{
     Status, Submit, Theme, Welcome,
 };
 use crate::role::Role;
-use crate::runtime::actor::{Actor, Message};
+use crate::runtime::actor::Actor;
 use crate::runtime::bus::EventBus;
 use crate::runtime::complete;
+use crate::runtime::composition::Composition;
+use crate::runtime::conversations::ConversationStart;
 use crate::runtime::executor;
+use crate::runtime::inbox::Message;
 use crate::runtime::options::SessionOptions;
 use crate::runtime::scope;
 use crate::runtime::screen::Screen;
-use crate::runtime::services::{self, CurrentServices, Services};
+use crate::runtime::services::Services;
+use crate::runtime::shared::Shared;
+use crate::runtime::user_commands::UserCommands;
 
 /// What this core can do beyond the first version of the contract.
 const CAPABILITIES: [&str; 2] = ["steering", "llm_text_was_thinking"];
@@ -33,9 +39,8 @@ const CAPABILITIES: [&str; 2] = ["steering", "llm_text_was_thinking"];
 /// A session. Dropping it stops what runs.
 pub struct Session {
     queue: Arc<EventQueue>,
-    status: Arc<Mutex<Status>>,
+    shared: Arc<Shared>,
     messages: mpsc::UnboundedSender<Message>,
-    services: CurrentServices,
     screen: Option<Screen>,
     closed: AtomicBool,
 }
@@ -66,30 +71,45 @@ impl Session {
             bus.notice(NoticeLevel::Warn, error.message, error.hint.map(Into::into));
             (Value::Null, Vec::new())
         });
-        let config = effective_config(&paths, patch, &options, &bus)?;
+        let composition = Composition {
+            paths,
+            handles: options.handles.clone(),
+            overrides: options.overrides.clone(),
+            profile: options
+                .profile
+                .clone()
+                .map_or(ProfileChoice::Configured, ProfileChoice::Named),
+            ephemeral: options.ephemeral,
+        };
+        let config = effective_config(&composition, patch, options.shell, &bus)?;
         let store = if options.ephemeral {
             Store::new(StoreOptions::ephemeral())
         } else {
             disk
         };
-        let current_services = CurrentServices::new(Arc::new(services::compose(
-            config,
-            store,
-            &env,
-            &paths.state_dir(),
-            options.handles.clone(),
-        )));
-        let services = current_services.get();
-        let role = start_role(&services, options.role.as_deref())?;
+        let services = Arc::new(composition.compose(config, store, &env));
+        let name = options
+            .role
+            .as_deref()
+            .unwrap_or_else(|| services.config.str("active_role"));
+        let role = user_facing_role(&services, name)?;
         let opened = services.conversation.open(&options.start, &project.project_id)?;
-        let status = Arc::new(Mutex::new(first_status(&services, role, &opened.record.id, &options)));
-        follow_state(&bus, &status);
+        if options.start == ConversationStart::Auto
+            && let Some(greeting) = opened.greeting()
+        {
+            bus.notice(NoticeLevel::Info, greeting, None);
+        }
+        let status = first_status(&services, role, &opened.record.id, &options);
+        let user_commands = UserCommands::new(composition.paths.user_commands());
+        let shared = Arc::new(Shared::new(services, status, hello.cwd.clone().into(), user_commands));
+        follow_state(&bus, &shared);
         let screen = if hello.render {
             let theme = Theme {
                 palette: hello.palette.clone(),
                 styles: None,
             };
-            let screen = Screen::new(services.ui.renderer(&hello.term, &env, &theme)?, &queue);
+            let renderer = shared.services().ui.renderer(&hello.term, &env, &theme)?;
+            let screen = Screen::new(renderer, &queue);
             screen.follow(&bus);
             Some(screen)
         } else {
@@ -99,13 +119,13 @@ impl Session {
         let actor = Actor::new(
             hello,
             options,
-            current_services.clone(),
+            composition,
+            Arc::clone(&shared),
             role,
             opened,
             memories,
             env,
             bus,
-            Arc::clone(&status),
             screen.clone(),
             messages.clone(),
         );
@@ -118,9 +138,8 @@ impl Session {
         Ok((
             Self {
                 queue,
-                status,
+                shared,
                 messages,
-                services: current_services,
                 screen,
                 closed: AtomicBool::new(false),
             },
@@ -128,10 +147,10 @@ impl Session {
         ))
     }
 
-    /// The services of now, for callers that ask them directly.
+    /// The services as they are now, for callers that ask them directly.
     #[must_use]
     pub fn services(&self) -> Arc<Services> {
-        self.services.get()
+        self.shared.services()
     }
 
     fn send(&self, message: Message) -> Result<(), AgentError> {
@@ -154,7 +173,7 @@ impl Session {
     /// As [`Session::submit`]; and `schema` where no server is configured.
     pub fn submit_prompt(&self, submit: Submit) -> Result<(), AgentError> {
         let model = self.status().model;
-        self.services.get().model.provider(&model)?;
+        self.shared.services().model.provider(&model)?;
         self.send(Message::Submit { submit, command: false })
     }
 
@@ -178,13 +197,13 @@ impl Session {
     /// Candidates for the line being typed.
     #[must_use]
     pub fn complete(&self, line: &str, cursor: usize) -> Vec<Candidate> {
-        complete::candidates(&self.services.get(), line, cursor)
+        complete::candidates(&self.shared, line, cursor)
     }
 
     /// What the prompt line needs.
     #[must_use]
     pub fn status(&self) -> Status {
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut status = self.shared.status();
         if let Some(screen) = &self.screen {
             status.prompt = screen.prompt(&status);
         }
@@ -282,14 +301,14 @@ fn read_kept(store: &Store, project_id: &str) -> Result<(Value, Vec<ProjectMemor
 }
 
 fn effective_config(
-    paths: &Paths,
+    composition: &Composition,
     patch: Value,
-    options: &SessionOptions,
+    shell: bool,
     bus: &EventBus,
 ) -> Result<Config, AgentError> {
-    let loaded = config::load(&paths.user_file(), patch, options.overrides.clone(), None);
+    let loaded = composition.load(patch, None);
     let mut problems = loaded.problems.into_iter().map(AgentError::from);
-    if options.shell {
+    if shell {
         problems.for_each(|error| bus.notice(NoticeLevel::Error, error.message, error.hint.map(Into::into)));
     } else if let Some(error) = problems.next() {
         return Err(error);
@@ -297,8 +316,8 @@ fn effective_config(
     Ok(loaded.config)
 }
 
-fn start_role(services: &Services, asked: Option<&str>) -> Result<Role, AgentError> {
-    let name = asked.unwrap_or_else(|| services.config.str("active_role"));
+/// The role called `name`, if a user can act in it.
+pub(super) fn user_facing_role(services: &Services, name: &str) -> Result<Role, AgentError> {
     let spec = services.role.resolve_role(name)?;
     if !spec.user_facing {
         let message = format!("the role `{name}` is for delegated work only");
@@ -330,7 +349,7 @@ fn first_status(services: &Services, role: Role, conversation_id: &str, options:
 }
 
 /// The key combinations the user chose.
-fn keys(config: &Config) -> BTreeMap<String, String> {
+pub(super) fn keys(config: &Config) -> BTreeMap<String, String> {
     let chosen = config
         .value_at(&["keys"])
         .and_then(Value::as_object)
@@ -342,11 +361,11 @@ fn keys(config: &Config) -> BTreeMap<String, String> {
 }
 
 /// Keeps the status's state at what the events say.
-fn follow_state(bus: &EventBus, status: &Arc<Mutex<Status>>) {
-    let status = Arc::clone(status);
+fn follow_state(bus: &EventBus, shared: &Arc<Shared>) {
+    let shared = Arc::clone(shared);
     bus.subscribe(move |event| {
         if let EventKind::StatusChanged { state } = event.kind {
-            status.lock().unwrap_or_else(PoisonError::into_inner).state = state;
+            shared.change_status(|status| status.state = state);
         }
     });
 }

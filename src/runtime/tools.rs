@@ -33,8 +33,12 @@ impl BuiltinTools {
         let names = |path: &str| config.texts(path).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let seconds = |path: &str| Duration::try_from_secs_f64(config.f64(path)).unwrap_or(Duration::MAX);
         let mut scrub_env = names("tools.bash.scrub_env");
-        // The model's key is the shell's, not the commands'.
+        // The models' keys are the shell's, not the commands': that of the server in use, and those of the profiles that
+        // are not.
         scrub_env.extend(config.opt_str("llm_config.api_key_env").map(str::to_owned));
+        let profiles = config.table("profiles").into_iter().flat_map(serde_json::Map::values);
+        let keys = profiles.filter_map(|profile| profile.get("api_key_env")?.as_str());
+        scrub_env.extend(keys.map(str::to_owned));
         let limits = ToolLimits {
             output_chars: usize::try_from(config.u64("tools.output_chars")).unwrap_or(usize::MAX),
             bash_timeout: seconds("tools.bash.timeout"),

@@ -5,48 +5,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 
-use crate::conversation::{Journal, Transcript, TurnRecord, Window, WindowPolicy, estimate_tools};
+use crate::conversation::{Journal, TurnRecord, WindowPolicy, estimate_tools};
 use crate::error::AgentError;
 use crate::llm::{EmptyRetryPolicy, Provider, RetryPolicy};
 use crate::message::{Message, Usage};
-use crate::persistence::ConversationRecord;
-use crate::prompt::PromptState;
+use crate::persistence::Batch;
 use crate::protocol::{EventKind, SessionState, StopReason, TurnEnd};
 use crate::role::SelectedModel;
 use crate::runtime::bus::EventBus;
 use crate::runtime::clock;
 use crate::runtime::context::ExecutionContext;
+use crate::runtime::conversations::LastTurn;
+use crate::runtime::held::Conversation;
 use crate::runtime::lifecycle::ActiveTurn;
+use crate::runtime::models::Fallback;
+use crate::runtime::preimages::StoredPreimages;
 use crate::runtime::steering::Steering;
-use crate::runtime::usage::UsageTracker;
 use crate::tool::{ToolContext, ToolState};
-use crate::turn::{self, TurnContext, TurnLimits, TurnResult};
-
-/// The conversation as it is held in memory.
-#[derive(Default)]
-pub(super) struct Conversation {
-    pub record: ConversationRecord,
-    pub transcript: Transcript,
-    pub window: Window,
-    /// Messages of the transcript that the store has.
-    pub kept: usize,
-    pub usage: Arc<Mutex<UsageTracker>>,
-    /// What the model was last told of its place and role.
-    pub told: Option<PromptState>,
-}
-
-/// The member of a conversation's record that holds what the model was last told.
-pub(super) const PROMPT_STATE: &str = "prompt_state";
-
-impl Conversation {
-    /// Notes that the model is being told `state`, here and in the record.
-    pub(super) fn tell(&mut self, state: PromptState) {
-        if let Ok(value) = serde_json::to_value(&state) {
-            self.record.extra.insert(PROMPT_STATE.to_owned(), value);
-        }
-        self.told = Some(state);
-    }
-}
+use crate::turn::{self, Server, Servers, TurnContext, TurnLimits, TurnResult};
 
 /// What a turn needs besides its conversation.
 pub(super) struct TurnJob {
@@ -54,8 +30,13 @@ pub(super) struct TurnJob {
     pub turn: ActiveTurn,
     pub provider: Arc<dyn Provider>,
     pub model: SelectedModel,
+    pub fallbacks: Vec<Fallback>,
     pub input: Message,
     pub line: String,
+    /// What the turn takes the place of: goes with its first commit.
+    pub replaced: Batch,
+    /// Whether tools that change something are withheld.
+    pub read_only: bool,
     pub bus: EventBus,
     pub steering: Steering,
     pub tool_state: Arc<ToolState>,
@@ -63,8 +44,9 @@ pub(super) struct TurnJob {
     pub remember: bool,
 }
 
-/// Runs a turn from its first event to `turn_persisted`.
-pub(super) async fn run(job: TurnJob, conversation: &mut Conversation) -> StopReason {
+/// Runs a turn from its first event to `turn_persisted`. Gives why it stopped, and the profile of the server that
+/// answered last where the first one was down.
+pub(super) async fn run(mut job: TurnJob, conversation: &mut Conversation) -> (StopReason, Option<String>) {
     let started = clock::now_ms();
     let turn_id = job.turn.id.clone();
     let emit = {
@@ -78,13 +60,16 @@ pub(super) async fn run(job: TurnJob, conversation: &mut Conversation) -> StopRe
         input: job.line.clone(),
     });
     let engine = engine_context(&job, conversation);
+    let start = conversation.transcript.messages().len();
+    let replaced = std::mem::take(&mut job.replaced);
     let mut journal = Journal::new(
         job.context.services.persistence.clone(),
         conversation.record.clone(),
         turn_id.clone(),
         conversation.kept,
         clock::now_ms,
-    );
+    )
+    .replacing(replaced);
     let Conversation { transcript, window, .. } = conversation;
     let run = turn::run(&engine, transcript, window, &mut journal, job.input.clone());
     let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
@@ -112,6 +97,13 @@ pub(super) async fn run(job: TurnJob, conversation: &mut Conversation) -> StopRe
     }
     conversation.record = journal.conversation().clone();
     conversation.kept = conversation.transcript.messages().len();
+    conversation.last_turn = Some(LastTurn {
+        start,
+        message_ids: (start..conversation.kept)
+            .map(|index| Journal::message_id(&turn_id, index))
+            .collect(),
+        line: job.line.clone(),
+    });
     emit(EventKind::StatusChanged {
         state: match result.stop_reason {
             StopReason::Completed | StopReason::BudgetExhausted => SessionState::Idle,
@@ -123,13 +115,17 @@ pub(super) async fn run(job: TurnJob, conversation: &mut Conversation) -> StopRe
         durability: report.durability,
         conversation_id: conversation.record.id.clone(),
     });
-    result.stop_reason
+    (result.stop_reason, engine.fell_back_to().map(str::to_owned))
 }
 
 fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
     let services = &job.context.services;
     let config = &services.config;
-    let definitions = services.tool.definitions(job.context.active_role);
+    let registry = services.tool.registry();
+    let mut definitions = services.tool.definitions(job.context.active_role);
+    if job.read_only {
+        definitions.retain(|offered| registry.get(&offered.name).is_some_and(|tool| !tool.spec().mutating));
+    }
     let project = &job.context.scope.project;
     let bus = job.bus.clone();
     let turn_id = job.turn.id.clone();
@@ -143,9 +139,20 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
         .unwrap_or_default();
     TurnContext {
         turn_id: turn_id.clone(),
-        provider: Arc::clone(&job.provider),
-        model: job.model.model.clone(),
-        params: services.model.params(&job.model.model),
+        servers: Servers::new(
+            Server {
+                profile: None,
+                provider: Arc::clone(&job.provider),
+                model: job.model.model.clone(),
+                params: services.model.params(&job.model.model),
+            },
+            job.fallbacks.iter().map(|fallback| Server {
+                profile: Some(fallback.profile.clone()),
+                provider: Arc::clone(&fallback.provider),
+                model: fallback.model.clone(),
+                params: fallback.params.clone(),
+            }),
+        ),
         stream: true,
         retry: RetryPolicy {
             max_retries: clamp(config.u64("llm_config.retry_max_retries")),
@@ -157,7 +164,7 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
             max_retries: clamp(config.u64("empty_response_retry_max_retries")),
             backoff_ms: config.numbers("empty_response_retry_backoff_ms"),
         },
-        registry: services.tool.registry(),
+        registry,
         window_policy: WindowPolicy {
             enabled: config.bool("context_management.enabled"),
             keep_rounds: count(config.u64("context_management.tool_output_keep_rounds")),
@@ -179,6 +186,11 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
             progress: Arc::new(|_| {}),
             limits: services.tool.limits(),
             state: Arc::clone(&job.tool_state),
+            keeper: Some(Arc::new(StoredPreimages::new(
+                services.persistence.clone(),
+                conversation.record.id.clone(),
+                count(config.u64("persistence.max_blob_bytes")),
+            ))),
         },
         limits: TurnLimits {
             tool_steps: config.opt_u64("tool_step_budget"),

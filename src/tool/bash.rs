@@ -22,6 +22,8 @@ use crate::process::{
 
 /// How long a job of the background is watched before the answer: one that cannot start has failed by then.
 const BACKGROUND_LOOK: Duration = Duration::from_millis(300);
+/// From here on the time a command took is worth telling.
+const TOLD_DURATION: Duration = Duration::from_secs(10);
 /// Variables that keep programs from waiting for somebody: pagers, editors, password prompts, colours.
 const QUIET: [(&str, &str); 10] = [
     ("PAGER", "cat"),
@@ -186,6 +188,9 @@ fn tell(command: &str, timeout: Duration, finished: &Finished, left_job: Option<
     if !headline.is_empty() {
         push_line(&mut text, &format!("[{headline}]"));
     }
+    if finished.ending == Ending::Exited && finished.duration >= TOLD_DURATION {
+        push_line(&mut text, &format!("[Took {seconds:.0} s.]"));
+    }
     if text.is_empty() {
         text.push_str("[No output.]");
     }
@@ -231,8 +236,13 @@ fn hint(command: &str, output: &Captured, status: ExitStatus) -> Option<&'static
         &output.tail
     };
     let tail = String::from_utf8_lossy(&tail[tail.len().saturating_sub(2_000)..]);
-    if command.contains("sudo") && (tail.contains("a terminal is required") || tail.contains("a password is required"))
-    {
+    let refused = [
+        "a terminal is required",
+        "a password is required",
+        "no tty present",
+        "interactive authentication is required",
+    ];
+    if command.contains("sudo") && refused.iter().any(|text| tail.contains(text)) {
         Some("sudo cannot ask for a password here: there is no terminal. Do without it, or ask the user to run it.")
     } else if tail.contains("could not read Username") || tail.contains("terminal prompts disabled") {
         Some("git cannot ask for credentials here. Ask the user to set them up.")
@@ -249,5 +259,27 @@ mod tests {
     fn output_files_have_plain_names() {
         assert_eq!(file_name("t/../1", "call:a b"), "t____1-call_a_b");
         assert_eq!(file_name("", ""), "output");
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_is_told_that_none_comes() {
+        let says = |text: &str| Captured {
+            head: text.as_bytes().to_vec(),
+            ..Captured::default()
+        };
+        let sudo = says("sudo: a terminal is required to read the password; either use the -S option\n");
+        assert!(
+            hint("sudo ls", &sudo, ExitStatus::Code(1))
+                .unwrap()
+                .contains("there is no terminal")
+        );
+        assert_eq!(hint("sudo ls", &sudo, ExitStatus::Code(0)), None);
+        let git = says("fatal: could not read Username for 'https://x': terminal prompts disabled\n");
+        assert!(
+            hint("git fetch", &git, ExitStatus::Code(128))
+                .unwrap()
+                .contains("credentials")
+        );
+        assert_eq!(hint("false", &says(""), ExitStatus::Code(1)), None);
     }
 }

@@ -83,20 +83,23 @@ impl Target {
             return Err(ToolError::Fatal(crate::error::AgentError::cancelled("tool")));
         }
         let mut notes = Vec::new();
-        let preimage = match self.ctx.state.keeper() {
-            None => None,
-            Some(keeper) => {
-                match keeper.keep(&self.place.path, before.as_ref().map(|before| before.bytes.as_slice())) {
-                    Ok(key) => Some(key),
-                    Err(error) => {
-                        notes.push(format!(
-                            "The content before could not be kept, so /undo cannot bring it back: {error}."
-                        ));
-                        None
-                    }
-                }
-            }
+        let hash = hash_of(&bytes);
+        let mut change = FileChange {
+            turn_id: self.ctx.turn_id.clone(),
+            call_id: self.ctx.call_id.clone(),
+            path: PathBuf::from(&self.place.path),
+            before: before.as_ref().map(|before| before.hash.clone()),
+            after: hash.clone(),
+            preimage: None,
         };
+        if let Some(keeper) = &self.ctx.keeper {
+            match keeper.keep(&change, before.as_ref().map(|before| before.bytes.as_slice())) {
+                Ok(key) => change.preimage = key,
+                Err(error) => notes.push(format!(
+                    "The content before could not be kept, so it cannot be brought back: {error}."
+                )),
+            }
+        }
         let replaced = replace(&self.place, before.as_ref(), &bytes, &self.name)?;
         if let Some(why) = replaced.in_place {
             notes.push(format!("It was overwritten in place, not replaced atomically: {why}."));
@@ -107,20 +110,12 @@ impl Target {
                 self.place.path.display()
             ));
         }
-        let hash = hash_of(&bytes);
         let old = before.as_ref().map_or(&[][..], |before| &before.bytes);
         let diff = unified(&self.name, old, &bytes);
         if let Some(text) = Text::new(bytes) {
             self.ctx.state.note_version(&self.place.path, &hash, &text);
         }
-        self.ctx.state.record_change(FileChange {
-            turn_id: self.ctx.turn_id.clone(),
-            call_id: self.ctx.call_id.clone(),
-            path: PathBuf::from(&self.place.path),
-            before: before.map(|before| before.hash),
-            after: hash.clone(),
-            preimage,
-        });
+        self.ctx.state.record_change(change);
         Ok(Change { hash, notes, diff })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::ToolState;
+use super::state::{PreimageKeeper, ToolState};
 use crate::cancel::CancelToken;
 use crate::process::{Environment, confine::Resolver};
 use crate::role::Role;
@@ -42,7 +42,7 @@ pub struct ToolLimits {
     pub bash_timeout_max: Duration,
     /// From TERM to KILL.
     pub kill_grace: Duration,
-    /// How long a cancelled tool may take to stop by itself before it is dropped.
+    /// How long a cancelled tool may take to stop by itself, beyond `kill_grace`, before it is dropped.
     pub cancel_grace: Duration,
     /// Where long outputs go; without one, a directory of this user's in the temporary directory.
     pub output_dir: Option<PathBuf>,
@@ -98,6 +98,8 @@ pub struct ToolContext {
     pub limits: ToolLimits,
     /// What lives as long as the session.
     pub state: Arc<ToolState>,
+    /// Who keeps what files were before this turn's changes.
+    pub keeper: Option<Arc<dyn PreimageKeeper>>,
 }
 
 impl ToolContext {
@@ -115,6 +117,7 @@ impl ToolContext {
             progress: Arc::new(|_| {}),
             limits: ToolLimits::default(),
             state: Arc::new(ToolState::default()),
+            keeper: None,
         }
     }
 

@@ -59,7 +59,7 @@ pub async fn execute(registry: &Registry, call: &ToolCall, ctx: &ToolContext) ->
 async fn overdue(ctx: &ToolContext) {
     ctx.cancel.cancelled().await;
     tokio::select! {
-        () = tokio::time::sleep(ctx.limits.cancel_grace) => {}
+        () = tokio::time::sleep(ctx.limits.kill_grace + ctx.limits.cancel_grace) => {}
         () = async {
             ctx.cancel.urgent().await;
             tokio::time::sleep(URGENT_GRACE).await;

@@ -35,6 +35,7 @@ mod replace_text;
 mod result;
 mod spec;
 mod state;
+mod summary;
 mod text;
 mod versions;
 
@@ -58,7 +59,8 @@ pub use executor::execute;
 pub use registry::{RegisterError, Registry, ResolveError};
 pub use result::{Failure, MutationState, ToolError, ToolOutput, ToolResult};
 pub use spec::{Renderer, ToolSpec};
-pub use state::{FileChange, NetChange, PreimageKeeper, ToolState, net_changes};
+pub use state::{FileChange, KeeperError, NetChange, PreimageKeeper, ToolState, net_changes};
+pub use summary::{ComparedFile, compare, summarize};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;

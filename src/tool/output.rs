@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use crate::process::{Captured, ExitStatus, Survivor};
 
+/// Processes named one by one.
+const LISTED: usize = 10;
+
 /// Adds `line` on a line of its own.
 pub(super) fn push_line(text: &mut String, line: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
@@ -95,10 +98,14 @@ pub(super) fn status_text(status: ExitStatus) -> String {
 
 /// Processes in a line: `12 (sleep 5), 13 (nc)`.
 pub(super) fn list_of(survivors: &[Survivor]) -> String {
-    let list: Vec<String> = survivors
+    let mut list: Vec<String> = survivors
         .iter()
+        .take(LISTED)
         .map(|survivor| format!("{} ({})", survivor.pid, survivor.command))
         .collect();
+    if survivors.len() > LISTED {
+        list.push(format!("{} more", survivors.len() - LISTED));
+    }
     list.join(", ")
 }
 

@@ -1,4 +1,4 @@
-//! What tools share within a session: who writes which file now, what was changed, where the bytes before are kept.
+//! What tools share within a session: who writes which file now, what was changed; and who keeps the bytes before.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,11 +11,24 @@ use super::text::Text;
 use super::versions::{Lines, Versions};
 use crate::process::Jobs;
 
-/// Keeps the bytes a file had before a tool changes it, for `/undo`.
+/// Why a keeper could not keep or fetch something, in words for a person.
+pub type KeeperError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Keeps the bytes a file had before a tool changes it, so that they can be compared and brought back.
 pub trait PreimageKeeper: Send + Sync {
-    /// Keeps `bytes`, or `None` where there was no file, and returns the key they can be had by. An error stops
-    /// nothing: the change is made and cannot be undone, which the result says.
-    fn keep(&self, path: &Path, bytes: Option<&[u8]>) -> Result<String, Box<dyn std::error::Error + Send + Sync>>;
+    /// Keeps `bytes` (`None` where there was no file) and that `change` is about to be made, whose own `preimage` is not
+    /// set yet. Returns the key the bytes can be had by. An error stops nothing: the change is made and cannot be undone,
+    /// which the result says.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    fn keep(&self, change: &FileChange, bytes: Option<&[u8]>) -> Result<Option<String>, KeeperError>;
+
+    /// The bytes kept under `key`; `None` where they are not there any more, or not as a whole.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    fn fetch(&self, key: &str) -> Result<Option<Vec<u8>>, KeeperError>;
 }
 
 /// One change of one file.
@@ -55,27 +68,11 @@ pub struct NetChange {
 pub struct ToolState {
     locks: Mutex<HashMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>,
     changes: Mutex<Vec<FileChange>>,
-    keeper: Option<Arc<dyn PreimageKeeper>>,
     jobs: Jobs,
     versions: Mutex<Versions>,
 }
 
 impl ToolState {
-    /// A state that keeps the bytes before each change with `keeper`.
-    #[must_use]
-    pub fn with_keeper(keeper: Arc<dyn PreimageKeeper>) -> Self {
-        Self {
-            keeper: Some(keeper),
-            ..Self::default()
-        }
-    }
-
-    /// Who keeps the bytes before a change.
-    #[must_use]
-    pub fn keeper(&self) -> Option<&Arc<dyn PreimageKeeper>> {
-        self.keeper.as_ref()
-    }
-
     /// The commands in the background.
     #[must_use]
     pub fn jobs(&self) -> &Jobs {

@@ -1,6 +1,7 @@
 //! What a turn is given, and what it gives back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cancel::CancelToken;
 use crate::conversation::WindowPolicy;
@@ -24,16 +25,61 @@ pub struct TurnLimits {
     pub cost: Option<(f64, f64)>,
 }
 
-/// Everything a turn works with; nothing in it changes while it runs.
-pub struct TurnContext {
-    /// The turn.
-    pub turn_id: String,
+/// A server with the model that is asked there.
+#[derive(Clone)]
+pub struct Server {
+    /// The profile it stands in, where it is one to fall back to.
+    pub profile: Option<String>,
     /// Answers the requests.
     pub provider: Arc<dyn Provider>,
     /// The model asked.
     pub model: String,
     /// Parameters of each request.
     pub params: RequestParams,
+}
+
+/// The server of a turn, and those to go on with when it is down. A turn that went on to another one stays there.
+pub struct Servers {
+    first: Server,
+    others: Vec<Server>,
+    /// How many of the others were gone on to.
+    moved: AtomicUsize,
+}
+
+impl Servers {
+    /// A server, and others in the order to try them.
+    pub fn new(first: Server, others: impl IntoIterator<Item = Server>) -> Self {
+        Self {
+            first,
+            others: others.into_iter().collect(),
+            moved: AtomicUsize::new(0),
+        }
+    }
+
+    /// The one in use.
+    #[must_use]
+    pub fn current(&self) -> &Server {
+        let moved = self.moved.load(Ordering::Relaxed);
+        moved
+            .checked_sub(1)
+            .and_then(|index| self.others.get(index))
+            .unwrap_or(&self.first)
+    }
+
+    /// Goes on to the next one, if there is one.
+    pub fn advance(&self) -> Option<&Server> {
+        let next = self.others.get(self.moved.load(Ordering::Relaxed))?;
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        Some(next)
+    }
+}
+
+/// Everything a turn works with; nothing in it changes while it runs, but which of its servers answers.
+pub struct TurnContext {
+    /// The turn.
+    pub turn_id: String,
+    /// Who answers the requests.
+    pub servers: Servers,
     /// Whether answers are streamed.
     pub stream: bool,
     /// Retries after a failed request.
@@ -61,6 +107,12 @@ pub struct TurnContext {
 }
 
 impl TurnContext {
+    /// The profile that the turn went on with, where its own server was down.
+    #[must_use]
+    pub fn fell_back_to(&self) -> Option<&str> {
+        self.servers.current().profile.as_deref()
+    }
+
     /// Tells an event.
     pub fn emit(&self, kind: EventKind) {
         (self.events)(kind);

@@ -7,6 +7,7 @@ use crate::error::{AgentError, ErrorKind};
 use crate::llm::{ChatResponse, FinishReason};
 use crate::message::{Message, Usage};
 use crate::protocol::{EventKind, NoticeLevel, StopReason, TurnEnd};
+use crate::tool::summarize;
 use crate::turn::batch;
 use crate::turn::context::{TurnContext, TurnResult};
 use crate::turn::request::{self, as_ms};
@@ -49,6 +50,10 @@ pub async fn run(
             Next::Stop(reason, error) => break (reason, error),
         }
     };
+    let files = summarize(&turn.tool_context).await;
+    if !files.is_empty() {
+        turn.emit(EventKind::FilesChanged { files });
+    }
     let result = TurnResult {
         stop_reason,
         text: progress.text,

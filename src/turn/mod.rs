@@ -11,5 +11,5 @@ mod engine;
 mod request;
 mod unusable;
 
-pub use context::{EventSink, TurnContext, TurnLimits, TurnResult};
+pub use context::{EventSink, Server, Servers, TurnContext, TurnLimits, TurnResult};
 pub use engine::run;

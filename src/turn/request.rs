@@ -6,7 +6,7 @@ use crate::conversation::{estimate_message, estimate_tools};
 use crate::error::{AgentError, ErrorKind};
 use crate::llm::{ChatRequest, ChatResponse, FinishReason, LlmFailure, StreamEvent, random};
 use crate::message::{Message, Usage};
-use crate::protocol::{EventKind, RequestFinish, SessionState};
+use crate::protocol::{EventKind, NoticeLevel, RequestFinish, SessionState};
 use crate::turn::context::TurnContext;
 
 /// Why a call gave no answer; what had come of it is kept.
@@ -73,7 +73,7 @@ async fn call_until_answered(
         turn.emit(EventKind::LlmRequestStarted {
             round,
             attempt: *attempt,
-            model: turn.model.clone(),
+            model: turn.servers.current().model.clone(),
         });
         turn.emit(EventKind::StatusChanged {
             state: SessionState::Thinking,
@@ -100,6 +100,10 @@ async fn call_until_answered(
             });
         }
         let Some(delay) = turn.retry.decide(failures, &failure, random()) else {
+            if go_on_elsewhere(turn, &failure, failures) {
+                failures = 0;
+                continue;
+            }
             return Err(NoAnswer {
                 error: error.clone(),
                 partial: partial_message(failure),
@@ -122,12 +126,42 @@ async fn call_until_answered(
     }
 }
 
+/// Whether the server is down, nothing of an answer was shown, and another one takes over; tells so.
+fn go_on_elsewhere(turn: &TurnContext, failure: &LlmFailure, failures: u32) -> bool {
+    let down = matches!(&*failure.error.code, "connection" | "timeout" | "server" | "overloaded");
+    if !down || failure.emitted_output {
+        return false;
+    }
+    let Some(next) = turn.servers.advance() else {
+        return false;
+    };
+    // Ends the request that failed, for whoever follows the events.
+    turn.emit(EventKind::LlmRetryScheduled {
+        attempt: failures + 1,
+        max: failures + 1,
+        delay_ms: 0,
+        error: failure.error.clone(),
+    });
+    let profile = next.profile.as_deref().unwrap_or_default();
+    turn.emit(EventKind::Notice {
+        level: NoticeLevel::Warn,
+        text: format!(
+            "{}; going on with the profile `{profile}` and its model `{}`",
+            failure.error.message.trim_end_matches('.'),
+            next.model
+        ),
+        hint: Some("/profile --reset goes back".to_owned()),
+    });
+    true
+}
+
 async fn call_once(turn: &TurnContext, messages: &[Message]) -> Result<ChatResponse, LlmFailure> {
+    let server = turn.servers.current();
     let request = ChatRequest {
-        model: &turn.model,
+        model: &server.model,
         messages,
         tools: &turn.definitions,
-        params: &turn.params,
+        params: &server.params,
         stream: turn.stream,
     };
     let mut streaming = false;
@@ -153,7 +187,7 @@ async fn call_once(turn: &TurnContext, messages: &[Message]) -> Result<ChatRespo
         }
         StreamEvent::HeadersReceived => {}
     };
-    turn.provider.chat(request, &mut sink, &turn.cancel).await
+    server.provider.chat(request, &mut sink, &turn.cancel).await
 }
 
 /// Adds what a try used: the server's own count, or an estimate marked as one.

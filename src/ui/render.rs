@@ -269,12 +269,15 @@ impl Renderer {
                 self.begin(Surface::Note, out);
                 out.push(lines::trimmed(&self.page, layer, *before, *after));
             }
+            EventKind::FilesChanged { files } => {
+                self.end_text(out);
+                self.begin(Surface::Note, out);
+                out.extend(lines::changed_files(&self.page, files));
+            }
             EventKind::TurnCompleted(end) | EventKind::TurnFailed(end) => self.turn_ended(end, out),
             EventKind::TurnCancelRequested { .. } => {
                 self.activity = Activity::Cancelling { since: self.now };
             }
-            // What a view or a dialog shows is its own answer.
-            EventKind::CommandOutput { text, ok: true, .. } if text.is_empty() => {}
             // What a view or a dialog shows is its own answer.
             EventKind::CommandOutput { text, ok: true, .. } if text.is_empty() => {}
             EventKind::CommandOutput { command, text, ok, .. } => {

@@ -218,6 +218,13 @@ local activate = function(self)
 	return ok, err
 end
 
+-- What our own host does between the start and the first line.
+local greet = function(self)
+	call(self, "greet", self.mode.greet, self.mode)
+	check_after(self, "greet()")
+	redraw(self)
+end
+
 -- Starts the shell with a mode's description. Raises where the real one would not start.
 local new = function(host, description)
 	local self = { host = host, dead = nil }
@@ -231,7 +238,7 @@ local new = function(host, description)
 			die(self, "start", "the mode has no " .. name)
 		end
 	end
-	self.enter, self.combo, self.type, self.activate = enter, combo, type_text, activate
+	self.enter, self.combo, self.type, self.activate, self.greet = enter, combo, type_text, activate, greet
 	return self
 end
 

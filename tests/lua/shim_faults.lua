@@ -70,6 +70,9 @@ local day = function(shell, core, host)
 		shell:activate()
 	end)
 	step(function()
+		shell:greet()
+	end)
+	step(function()
 		shell:type("/co")
 	end)
 	step(function()
@@ -176,6 +179,7 @@ end)
 
 local PARTS = {
 	"agent_smith.carrier",
+	"agent_smith.cells",
 	"agent_smith.host",
 	"agent_smith.input_loop",
 	"agent_smith.keys",
@@ -310,7 +314,7 @@ test("whatever the host or the core hand over, of whatever type", function()
 		equal(shell.dead, nil)
 		local made, mode = pcall(require("agent_smith").new, value, value)
 		ok(made, "new() with junk " .. index)
-		for _, method in ipairs({ "run", "can_handle_combo", "handle_combo", "on_activate", "get_input", "wants_exit" }) do
+		for _, method in ipairs({ "run", "can_handle_combo", "handle_combo", "on_activate", "greet", "get_input", "wants_exit" }) do
 			local lives, problem = pcall(mode[method], mode, value)
 			ok(lives, method .. " with junk " .. index .. ": " .. tostring(problem))
 		end

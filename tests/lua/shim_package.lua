@@ -85,6 +85,13 @@ test("the stand-in is as strict as the host: a missing module, an error at load 
 	contains(problem, "THE SHELL DIED")
 end)
 
+test("the theme section has the elements and styles of the built-in one", function()
+	lab.new()
+	local built_in = require("json").decode(lab.read_file("theme/agent_smith.json"))
+	equal(built_in.section, "agent_smith")
+	equal(require("agent_smith.theme").STYLES, built_in.styles)
+end)
+
 test("the theme section takes the palette's colours and keeps them for the core", function()
 	lab.new()
 	local theme = require("agent_smith.theme")
@@ -93,6 +100,8 @@ test("the theme section takes the palette's colours and keeps them for the core"
 	equal(section.role.smith, { fg = "#7ee787", s = "bold" })
 	equal(section.tool.ok, { fg = 2 })
 	equal(section.tool.bracket, {}, "a role the palette lacks is left out")
+	equal(section.view.selected, { s = "bold" })
+	equal(section.text, {})
 	local palette, version = theme.palette()
 	equal({ palette.accent1, palette.success, version }, { "#7ee787", 2, 1 })
 	equal(theme.build(nil).role.smith, { s = "bold" })

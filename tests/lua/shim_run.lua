@@ -83,6 +83,62 @@ test("a transient piece is erased by what follows and never stays at the end", f
 	clean(host)
 end)
 
+test("a transient piece is measured in cells of the width there is when it goes", function()
+	local shell, core, host = lab.new({ cols = 20 })
+	core.on_line = function()
+		-- Thirty-two cells in sixteen characters, and a letter with ten accents in one cell.
+		return { render(("\228\189\160\229\165\189"):rep(8), true), render("e" .. ("\204\129"):rep(30), true), render("end\n") }
+	end
+	shell:enter("x")
+	contains(host.text(), "\r\27[1A\27[Je")
+	contains(host.text(), "\204\129\r\27[Jend\n")
+	host.output = {}
+	local polls = 0
+	core.on_line = function()
+		core.push({ render(("x"):rep(18), true) })
+		return nil
+	end
+	core.on_poll = function()
+		polls = polls + 1
+		if polls == 2 then
+			host.cols = 10
+			core.push({ render("end\n") })
+			core.settle()
+		end
+	end
+	shell:enter("x")
+	contains(host.text(), "x\r\27[1A\27[Jend\n")
+	clean(host)
+end)
+
+test("a line typed over a transient piece goes with it", function()
+	local shell, core, host = lab.new({ cols = 20 })
+	core.on_line = function(line)
+		if line == "x" then
+			host.typed = { "typed" }
+			core.push({ render("sixteen letters.", true) })
+			return nil
+		end
+		return { render("taken\n") }
+	end
+	shell:enter("x")
+	-- What was typed began behind the piece and went over the edge.
+	contains(host.text(), "sixteen letters.\r\27[2A\27[Jtaken\n")
+	clean(host)
+end)
+
+test("what was said stands apart from the next prompt", function()
+	local shell, core, host = lab.new()
+	shell:enter("x")
+	equal(host.text(), "\r\necho x\n\n")
+	core.on_line = function()
+		return {}
+	end
+	shell:enter("y")
+	equal(host.text(), "\r\necho x\n\n\r\n")
+	clean(host)
+end)
+
 test("output that ends without a line end gets one, so that the prompt overwrites nothing", function()
 	local shell, core, host = lab.new()
 	core.on_line = function()
@@ -109,7 +165,7 @@ test("a terminal without cursor control gets no transient pieces", function()
 		return { render("spin", true), render("done\n") }
 	end
 	shell:enter("x")
-	equal(host.text(), "\r\ndone\n")
+	equal(host.text(), "\r\ndone\n\n")
 end)
 
 test("Ctrl-C cancels the turn once, then everything, then leaves it behind", function()

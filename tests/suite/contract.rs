@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_smith_core::error::{AgentError, ErrorKind};
 use agent_smith_core::message::Usage;
 use agent_smith_core::protocol::{
-    CallOutcome, CancelScope, Candidate, Durability, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo, MutationState,
-    NoticeLevel, Op, RequestFinish, SessionState, Status, StopReason, Submit, Theme, ToolFinish, TurnEnd, ViewCursor,
-    Welcome,
+    CallOutcome, CancelScope, Candidate, ChangedFile, Durability, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo,
+    MutationState, NoticeLevel, Op, RequestFinish, SessionState, Status, StopReason, Submit, Theme, ToolFinish,
+    TurnEnd, ViewCursor, Welcome,
 };
 use serde_json::{Map, Value, json};
 
@@ -156,6 +156,14 @@ fn events() -> Vec<EventKind> {
             default: Some(text()),
         },
         Prefill { text: text() },
+        FilesChanged {
+            files: vec![ChangedFile {
+                path: "a".to_owned(),
+                new: true,
+                added: Some(1),
+                removed: Some(1),
+            }],
+        },
         InputQueued {
             text: text(),
             queued: 1,

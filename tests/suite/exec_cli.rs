@@ -352,3 +352,32 @@ fn the_models_key_is_not_in_a_commands_environment() {
     let body = server.request(1).json().to_string();
     assert!(body.contains("OTHER=seen") && !body.contains("sk-very-secret"));
 }
+
+#[test]
+fn no_command_sees_a_key_or_what_the_user_hides() {
+    let server = MockServer::start();
+    server.answer(Answer::calls(&[("c1", "bash", json!({"command": "env"}))]));
+    server.answer(Answer::says("done"));
+    let home = Home::new();
+    home.configure(&json!({
+        "default_model": "mock",
+        "llm_config": {"api_url": server.url(), "api_key_env": "MY_KEY"},
+        "profiles": {"other": {"api_url": "http://127.0.0.1:9/v1", "api_key_env": "OTHER_KEY"}},
+        "tools": {"bash": {"scrub_env": ["DEPLOY_*"]}},
+    }));
+    let mut command = home.command(["exec", "--json", "which variables are there?"]);
+    command.envs([
+        ("MY_KEY", "sk-1-hidden"),
+        ("OTHER_KEY", "sk-2-hidden"),
+        ("DEPLOY_TOKEN", "sk-3-hidden"),
+        ("SHOWN", "sk-4-shown"),
+    ]);
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(server.request(0).header("authorization"), Some("Bearer sk-1-hidden"));
+    let result = server.request(1).json()["messages"].to_string();
+    assert!(result.contains("SHOWN=sk-4-shown"), "{result}");
+    for text in [&result, &ran.stdout, &ran.stderr] {
+        assert!(!text.contains("-hidden"), "{text}");
+    }
+}

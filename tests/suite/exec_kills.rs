@@ -19,7 +19,7 @@ use crate::support::store::is_valid_history;
 use crate::support::strict;
 
 /// Rounds with a tool call before the model is done.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 16;
 
 /// What became of the runs.
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ fn a_killed_run_loses_nothing_that_a_later_request_had_shown() {
     }
     for _ in 0..kills {
         let end = End::Killed {
-            requests: 1 + usize::try_from(random.below(ROUNDS as u64 - 1)).unwrap(),
+            requests: 1 + usize::try_from(random.below(ROUNDS as u64 / 2)).unwrap(),
             wait: Duration::from_micros(random.below(20_000)),
         };
         kill_one(end, &["exec", "work"], &mut toll);

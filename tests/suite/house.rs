@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prompt", &["config", "role", "persistence"]),
     ("turn", &["llm", "tool", "conversation", "prompt"]),
     ("dispatch", &["turn", "role"]),
-    ("command", &["role", "prompt"]),
+    ("command", &["role", "prompt", "config"]),
     ("completion", &["command", "config"]),
     (
         "runtime",

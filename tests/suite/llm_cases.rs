@@ -6,12 +6,12 @@ use std::time::Instant;
 use agent_smith_core::cancel::CancelToken;
 use agent_smith_core::error::ErrorKind;
 use agent_smith_core::llm::{
-    ChatRequest, ChatResponse, Client, ClientConfig, FinishReason, LlmFailure, ModelInfo, Provider, Quirks,
-    RequestParams, StreamEvent, request,
+    ChatResponse, Client, ClientConfig, FinishReason, LlmFailure, ModelInfo, Quirks, StreamEvent, request,
 };
 use agent_smith_core::message::{Message, ToolDefinition};
 use serde_json::{Value, json};
 
+use crate::support::ask::Ask;
 use crate::support::mock_server::MockServer;
 use crate::support::quirk_cases::{Case, cases, repeated, tools};
 
@@ -113,8 +113,8 @@ async fn play(case: &Case) -> Vec<String> {
         compare_models(case.expect(), &outcome, &mut problems);
     } else {
         let tools = tools(&case.0["request"]["tools"]);
-        let mut events = Vec::new();
-        let outcome = ask(&client, &tools, &mut |event| events.push(event)).await;
+        let ask = request_with(vec![Message::user("Go.")], &tools);
+        let (outcome, events) = ask.collecting(&client).await;
         compare(case.expect(), &outcome, &tools, &mut problems);
         compare_events(&outcome, &events, &mut problems);
     }
@@ -126,21 +126,14 @@ async fn play(case: &Case) -> Vec<String> {
     problems.0
 }
 
-async fn ask(
-    client: &Client,
-    tools: &[ToolDefinition],
-    sink: &mut (dyn FnMut(StreamEvent) + Send),
-) -> Result<ChatResponse, LlmFailure> {
-    let messages = [Message::user("Go.")];
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: "demo-1",
-        messages: &messages,
-        tools,
-        params: &params,
-        stream: true,
-    };
-    client.chat(request, sink, &CancelToken::new_root()).await
+/// A request to the cases' server.
+fn request_with(messages: Vec<Message>, tools: &[ToolDefinition]) -> Ask {
+    Ask {
+        model: "demo-1".to_owned(),
+        messages,
+        tools: tools.to_vec(),
+        ..Ask::default()
+    }
 }
 
 #[derive(Default)]
@@ -351,16 +344,9 @@ fn compare_echo(echo: &Value, message: &Message, tools: &[ToolDefinition], probl
             .iter()
             .map(|call| Message::tool(&call.id, &call.name, "done")),
     );
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: "demo-1",
-        messages: &messages,
-        tools,
-        params: &params,
-        stream: true,
-    };
+    let ask = request_with(messages, tools);
     let served_by = message.served_by.as_deref().unwrap();
-    let body = request::body(&request, &Quirks::default(), served_by, 0).unwrap();
+    let body = request::body(&ask.request(), &Quirks::default(), served_by, 0).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     for (path, wanted) in echo.as_object().unwrap() {
         let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));

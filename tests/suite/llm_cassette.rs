@@ -3,37 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use agent_smith_core::cancel::CancelToken;
-use agent_smith_core::llm::{
-    ChatRequest, ChatResponse, Client, ClientConfig, LlmFailure, Provider, Recorder, Replay, RequestParams, StreamEvent,
-};
-use agent_smith_core::message::{Message, ToolDefinition};
+use agent_smith_core::llm::{ChatResponse, Client, ClientConfig, LlmFailure, Provider, Recorder, Replay, StreamEvent};
+use agent_smith_core::message::Message;
 use serde_json::json;
 
 use crate::support::answers::{Answer, End};
+use crate::support::ask::{Ask, Asked, tool};
 use crate::support::mock_server::MockServer;
 
-type Outcome = (Result<ChatResponse, LlmFailure>, Vec<StreamEvent>);
-
-async fn ask(provider: &dyn Provider, messages: &[Message]) -> Outcome {
-    let tools = [ToolDefinition {
-        name: "look".to_owned(),
-        description: String::new(),
-        parameters: json!({"type": "object"}),
-    }];
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: "m",
-        messages,
-        tools: &tools,
-        params: &params,
-        stream: true,
+async fn ask(provider: &dyn Provider, messages: &[Message]) -> Asked {
+    let ask = Ask {
+        messages: messages.to_vec(),
+        tools: vec![tool("look")],
+        ..Ask::default()
     };
-    let mut events = Vec::new();
-    let outcome = provider
-        .chat(request, &mut |event| events.push(event), &CancelToken::new_root())
-        .await;
-    (outcome, events)
+    ask.collecting(provider).await
 }
 
 /// Pieces of one kind joined: where reads cut is not part of what must be the same.
@@ -53,8 +37,12 @@ fn shown(outcome: &Result<ChatResponse, LlmFailure>) -> String {
     format!("{outcome:?}")
 }
 
-fn recorder(path: &Path, client: &Client) -> Arc<Recorder> {
-    Arc::new(Recorder::create(path, client.server(), client.secrets().to_vec()).unwrap())
+/// A client whose exchanges are recorded.
+fn recorded(path: &Path, config: ClientConfig) -> (Client, Arc<Recorder>) {
+    let client = Client::new(config).unwrap();
+    let recorder = Arc::new(Recorder::create(path).unwrap());
+    client.record_to(&recorder);
+    (client, recorder)
 }
 
 /// The transcripts of the requests that are recorded.
@@ -94,9 +82,7 @@ async fn a_replay_tells_the_same() {
         .answer(Answer::reset());
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("wire.jsonl");
-    let client = Client::new(ClientConfig::new(server.url())).unwrap();
-    let recorder = recorder(&path, &client);
-    let client = client.with_recorder(Arc::clone(&recorder));
+    let (client, recorder) = recorded(&path, ClientConfig::new(server.url()));
     let mut live = Vec::new();
     for messages in transcripts() {
         live.push(ask(&client, &messages).await);
@@ -134,9 +120,7 @@ async fn secrets_do_not_get_into_the_file() {
         extra_headers: [("x-token".to_owned(), "other-secret-9".to_owned())].into(),
         ..ClientConfig::new(server.url()).with_key(secret)
     };
-    let client = Client::new(config).unwrap();
-    let client_secrets = recorder(&path, &client);
-    let client = client.with_recorder(client_secrets);
+    let (client, _) = recorded(&path, config);
     let told = format!("My token is ghp_0123456789abcdefghij and {secret} and other-secret-9.");
     let response = ask(&client, &[Message::user(told)]).await.0.unwrap();
     assert!(
@@ -167,7 +151,7 @@ async fn what_is_no_cassette_is_told() {
     std::fs::write(&path, "{\"cassette\":1}\nnonsense\n").unwrap();
     assert!(Replay::open(&path).unwrap_err().message.contains("at line 2"));
     // An existing file is not overwritten.
-    let error = Recorder::create(&path, "h", Vec::new()).unwrap_err();
+    let error = Recorder::create(&path).unwrap_err();
     assert_eq!(&*error.code, "cassette");
     std::fs::write(
         &path,

@@ -4,49 +4,27 @@ use std::time::{Duration, Instant};
 
 use agent_smith_core::cancel::CancelToken;
 use agent_smith_core::error::ErrorKind;
-use agent_smith_core::llm::{
-    ChatRequest, ChatResponse, Client, ClientConfig, FinishReason, LlmFailure, Provider, RequestParams, StreamEvent,
-};
-use agent_smith_core::message::{Message, ToolDefinition};
+use agent_smith_core::llm::{Client, ClientConfig, FinishReason, StreamEvent};
+use agent_smith_core::message::Message;
 use serde_json::json;
 
 use crate::support::answers::{Answer, End};
+use crate::support::ask::{Ask, Asked, client, tool};
 use crate::support::mock_server::MockServer;
 
-fn tool(name: &str) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: "A tool.".to_owned(),
-        parameters: json!({"type": "object", "properties": {}}),
-    }
-}
-
-fn client(server: &MockServer) -> Client {
-    Client::new(ClientConfig::new(server.url())).unwrap()
-}
-
 /// Asks once; the outcome and the events.
-async fn ask_with(
-    client: &Client,
-    stream: bool,
-    cancel: &CancelToken,
-) -> (Result<ChatResponse, LlmFailure>, Vec<StreamEvent>) {
-    let messages = [Message::system("Be brief."), Message::user("Hello?")];
-    let tools = [tool("look")];
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: "mock-model",
-        messages: &messages,
-        tools: &tools,
-        params: &params,
+async fn ask_with(client: &Client, stream: bool, cancel: &CancelToken) -> Asked {
+    let ask = Ask {
+        messages: vec![Message::system("Be brief."), Message::user("Hello?")],
+        tools: vec![tool("look")],
         stream,
+        cancel: cancel.clone(),
+        ..Ask::default()
     };
-    let mut events = Vec::new();
-    let outcome = client.chat(request, &mut |event| events.push(event), cancel).await;
-    (outcome, events)
+    ask.collecting(client).await
 }
 
-async fn ask(client: &Client) -> (Result<ChatResponse, LlmFailure>, Vec<StreamEvent>) {
+async fn ask(client: &Client) -> Asked {
     ask_with(client, true, &CancelToken::new_root()).await
 }
 
@@ -66,22 +44,11 @@ async fn text_arrives_piece_by_piece_and_once_more_whole() {
     let client = client(&server);
     let (seen, mut events) = tokio::sync::mpsc::unbounded_channel();
     let asking = tokio::spawn(async move {
-        let messages = [Message::user("Hello?")];
-        let params = RequestParams::default();
-        let request = ChatRequest {
-            model: "m",
-            messages: &messages,
-            tools: &[],
-            params: &params,
-            stream: true,
+        let ask = Ask {
+            messages: vec![Message::user("Hello?")],
+            ..Ask::default()
         };
-        client
-            .chat(
-                request,
-                &mut |event| seen.send(event).unwrap(),
-                &CancelToken::new_root(),
-            )
-            .await
+        ask.telling(&client, |event| seen.send(event).unwrap()).await
     });
     assert_eq!(events.recv().await, Some(StreamEvent::HeadersReceived));
     assert_eq!(events.recv().await, Some(StreamEvent::Thinking("Hm. ".to_owned())));
@@ -207,6 +174,40 @@ async fn connections_are_used_again() {
         assert_eq!(ask(&client).await.0.unwrap().message.content, "hi");
     }
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_gave_up_is_no_failure() {
+    let server = MockServer::start();
+    server
+        .answer(Answer::says("One."))
+        .answer(Answer::reset())
+        .answer(Answer::says("Two."))
+        .answer(Answer::reset())
+        .answer(Answer::says("Three."));
+    let client = client(&server);
+    for text in ["One.", "Two.", "Three."] {
+        assert_eq!(ask(&client).await.0.unwrap().message.content, text);
+    }
+    // Each was sent again on a connection of its own, and once.
+    let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections, [0, 0, 1, 1, 2]);
+
+    // A server that breaks a new connection is a failure, and so is one that breaks the second, too.
+    let server = MockServer::start();
+    server.answer(Answer::reset()).answer(Answer::says("One."));
+    let client = self::client(&server);
+    assert_eq!(&*ask(&client).await.0.unwrap_err().error.code, "connection");
+    assert_eq!(ask(&client).await.0.unwrap().message.content, "One.");
+    server.answer(Answer::reset()).answer(Answer::reset());
+    assert_eq!(&*ask(&client).await.0.unwrap_err().error.code, "connection");
+    assert_eq!(server.requests().len(), 4);
+    // What broke in the middle of an answer is not sent again.
+    server.answer(Answer::says("Two."));
+    ask(&client).await.0.unwrap();
+    server.answer(Answer::sse().text("Half").end(End::Reset));
+    assert!(ask(&client).await.0.unwrap_err().emitted_output);
+    assert_eq!(server.requests().len(), 6);
 }
 
 #[tokio::test]

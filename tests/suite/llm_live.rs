@@ -2,12 +2,11 @@
 //! them these tests say so and do nothing.
 
 use agent_smith_core::cancel::CancelToken;
-use agent_smith_core::llm::{
-    ChatRequest, ChatResponse, Client, ClientConfig, FinishReason, LlmFailure, Provider, RequestParams, StreamEvent,
-};
+use agent_smith_core::llm::{ChatResponse, Client, ClientConfig, FinishReason, LlmFailure, RequestParams, StreamEvent};
 use agent_smith_core::message::{Message, ToolCall, ToolDefinition};
 use serde_json::{Map, Value, json};
 
+use crate::support::ask::Ask;
 use crate::support::mock_server::MockServer;
 use crate::support::quirk_cases::{case, tools};
 
@@ -29,22 +28,20 @@ async fn ask(
     tools: &[ToolDefinition],
     stream: bool,
 ) -> Result<ChatResponse, LlmFailure> {
-    let params = RequestParams {
-        temperature: Some(0.0),
-        max_tokens: Some(64),
-        ..RequestParams::default()
-    };
-    let request = ChatRequest {
-        model,
-        messages,
-        tools,
-        params: &params,
+    let ask = Ask {
+        model: model.to_owned(),
+        messages: messages.to_vec(),
+        tools: tools.to_vec(),
+        params: RequestParams {
+            temperature: Some(0.0),
+            max_tokens: Some(64),
+            ..RequestParams::default()
+        },
         stream,
+        ..Ask::default()
     };
     let mut pieces = 0;
-    let outcome = client
-        .chat(request, &mut |_| pieces += 1, &CancelToken::new_root())
-        .await;
+    let outcome = ask.telling(client, |_| pieces += 1).await;
     match &outcome {
         Ok(response) => println!(
             "  {model}: {pieces} events, {:?}, {:?}, calls {:?}, thoughts {:?}, usage {:?}",
@@ -94,29 +91,18 @@ async fn llama_text() {
     assert!(failure.error.data.unwrap()["n_ctx"].as_u64().unwrap() > 0);
 
     // Cancelled after the first piece of text.
-    let cancel = CancelToken::new_root();
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: &model,
-        messages: &messages,
-        tools: &[],
-        params: &params,
-        stream: true,
+    let ask = Ask {
+        model,
+        messages: messages.to_vec(),
+        ..Ask::default()
     };
-    let stop = cancel.clone();
-    let mut sink = |event| {
+    let stop = ask.cancel.clone();
+    let stopped = ask.telling(&client, |event| {
         if let StreamEvent::Text(_) = event {
             stop.cancel();
         }
-    };
-    assert!(
-        client
-            .chat(request, &mut sink, &cancel)
-            .await
-            .unwrap_err()
-            .error
-            .is_cancelled()
-    );
+    });
+    assert!(stopped.await.unwrap_err().error.is_cancelled());
 }
 
 /// Finished rounds that show a small model how to call.

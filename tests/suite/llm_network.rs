@@ -5,29 +5,16 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_smith_core::cancel::CancelToken;
-use agent_smith_core::llm::{
-    ChatRequest, ChatResponse, Client, ClientConfig, LlmFailure, Provider, ProxySettings, RequestParams,
-};
-use agent_smith_core::message::Message;
+use agent_smith_core::llm::{ChatResponse, Client, ClientConfig, LlmFailure, ProxySettings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::support::answers::Answer;
+use crate::support::ask::{self, Ask};
 use crate::support::mock_server::MockServer;
 
 async fn ask(config: ClientConfig) -> Result<ChatResponse, LlmFailure> {
-    let client = Client::new(config)?;
-    let messages = [Message::user("Go.")];
-    let params = RequestParams::default();
-    let request = ChatRequest {
-        model: "m",
-        messages: &messages,
-        tools: &[],
-        params: &params,
-        stream: true,
-    };
-    client.chat(request, &mut |_| {}, &CancelToken::new_root()).await
+    Ask::default().of(&Client::new(config)?).await
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -194,26 +181,12 @@ async fn a_compressed_stream_is_not_held_back() {
         answer.pieces.push(piece);
     }
     server.answer(answer);
-    let client = Client::new(ClientConfig::new(server.url())).unwrap();
+    let client = ask::client(&server);
     let gate = server.gate("middle");
     let (seen, mut texts) = tokio::sync::mpsc::unbounded_channel();
     let asking = tokio::spawn(async move {
-        let messages = [Message::user("Go.")];
-        let params = RequestParams::default();
-        let request = ChatRequest {
-            model: "m",
-            messages: &messages,
-            tools: &[],
-            params: &params,
-            stream: true,
-        };
-        client
-            .chat(
-                request,
-                &mut |event| seen.send(event).unwrap(),
-                &CancelToken::new_root(),
-            )
-            .await
+        let ask = Ask::default();
+        ask.telling(&client, |event| seen.send(event).unwrap()).await
     });
     gate.reached().await;
     let mut early = String::new();

@@ -1,17 +1,15 @@
 //! The standalone shell, in a terminal.
 
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::answers::Answer;
 use crate::support::home::{Home, transcript};
 use crate::support::mock_server::MockServer;
-use crate::support::pty::{Answers, Pty, PtyOptions};
+use crate::support::pty::{PROMPT, Pty, PtyOptions, leave};
 
-/// The end of the mode's prompt, and of the plain shell line's.
-const PROMPT: &str = "❯";
+/// The end of the plain shell line's prompt.
 const DOLLAR: &str = "$";
 /// How soon a cancelled stream has to be back at the prompt.
 const CANCELLED: Duration = Duration::from_millis(200);
@@ -20,12 +18,6 @@ fn with_server() -> (MockServer, Home) {
     let server = MockServer::start();
     let home = Home::with_server(&server.url());
     (server, home)
-}
-
-fn leave(mut pty: Pty) {
-    pty.send("\x04");
-    assert_eq!(pty.end(), 0);
-    pty.assert_sane();
 }
 
 #[test]
@@ -225,6 +217,7 @@ fn lines_are_remembered_over_a_restart_each_mode_its_own() {
     pty.send("\x1bOP");
     pty.at_prompt(DOLLAR);
     pty.line("echo shell history");
+    pty.wait("its output", |pty| pty.screen().matches("shell history").count() == 2);
     pty.at_prompt(DOLLAR);
     // Not even an orderly end is needed.
     pty.signal(libc::SIGKILL);
@@ -374,67 +367,6 @@ fn the_line_can_be_edited_in_the_users_editor() {
 }
 
 #[test]
-fn a_home_without_any_file_works_and_setup_connects_a_server() {
-    let server = MockServer::start();
-    server.on_path(
-        "/v1/models",
-        Answer::json(200, &json!({"data": [{"id": "tiny"}, {"id": "large"}]})),
-    );
-    server.answer(Answer::says("ready"));
-    server.answer(Answer::says("Hello from the server."));
-    let home = Home::new();
-    std::fs::write(home.project().join("README.md"), "# Test project\n").unwrap();
-    let mut pty = Pty::shell(&home);
-    pty.at_prompt(PROMPT);
-    pty.see("demo");
-    pty.line("hello");
-    // The answer may have pushed it off the screen already.
-    pty.wait("the word on how to connect a server", |pty| {
-        pty.written(0).contains("No model server")
-    });
-    pty.see("embedded model");
-    pty.at_prompt(PROMPT);
-    assert!(!home.config_file().exists());
-    pty.line("/setup");
-    // A server of the machine this runs on may be offered first.
-    pty.see("Which server?");
-    if pty.screen().contains("another") {
-        pty.line("another");
-    }
-    pty.see("The address of its API");
-    pty.line(&server.url());
-    pty.see("Which environment variable");
-    pty.line("");
-    pty.see("Which model?");
-    pty.line("large");
-    pty.see("Written to");
-    pty.at_prompt(PROMPT);
-    let written: Value = serde_json::from_str(&std::fs::read_to_string(home.config_file()).unwrap()).unwrap();
-    assert_eq!(written["default_model"], "large");
-    assert_eq!(written["llm_config"]["api_url"], server.url());
-    pty.line("hello again");
-    pty.see("Hello from the server.");
-    pty.at_prompt(PROMPT);
-    let last = server.requests().last().unwrap().json();
-    assert_eq!(last["model"], "large");
-    leave(pty);
-}
-
-#[test]
-fn setup_that_is_given_up_changes_nothing() {
-    let home = Home::new();
-    let mut pty = Pty::shell(&home);
-    pty.at_prompt(PROMPT);
-    pty.line("/setup");
-    pty.see("Which server?");
-    pty.send("\x03");
-    pty.see("Nothing was changed.");
-    pty.at_prompt(PROMPT);
-    assert!(!home.config_file().exists());
-    leave(pty);
-}
-
-#[test]
 fn signals_and_the_end_of_input_leave_the_terminal_sane() {
     let (server, home) = with_server();
     server.answer_with(|_| {
@@ -523,128 +455,4 @@ fn only_child_of(pid: u32) -> rustix::process::Pid {
     let children: Vec<i32> = children.collect();
     assert_eq!(children.len(), 1, "{children:?}");
     rustix::process::Pid::from_raw(children[0]).unwrap()
-}
-
-#[test]
-fn a_terminal_that_answers_nothing_still_takes_lines() {
-    let (server, home) = with_server();
-    server.answer(Answer::says("Even here."));
-    let options = PtyOptions {
-        answers: Answers::None,
-        ..PtyOptions::default()
-    };
-    let mut pty = Pty::start(&home, &options);
-    pty.see("read as they are");
-    pty.line("hello");
-    pty.see("Even here.");
-    pty.send("\x04");
-    assert_eq!(pty.end(), 0);
-    pty.assert_sane();
-}
-
-#[test]
-fn a_dumb_terminal_gets_text_and_nothing_else() {
-    let (server, home) = with_server();
-    server.answer(Answer::says("Plain **words**."));
-    let env = [("TERM", "dumb")];
-    let options = PtyOptions {
-        env: &env,
-        ..PtyOptions::default()
-    };
-    let mut pty = Pty::start(&home, &options);
-    pty.see("agent_smith");
-    pty.line("hello");
-    pty.see("Plain words.");
-    pty.send("\x04");
-    assert_eq!(pty.end(), 0);
-    let written = pty.written(0);
-    assert!(!written.contains('\x1b'), "{written:?}");
-    pty.assert_sane();
-}
-
-#[test]
-fn no_color_means_no_color() {
-    let (server, home) = with_server();
-    server.answer(Answer::says("A **bold** `word`."));
-    let env = [("NO_COLOR", "1")];
-    let options = PtyOptions {
-        env: &env,
-        ..PtyOptions::default()
-    };
-    let mut pty = Pty::start(&home, &options);
-    pty.at_prompt(PROMPT);
-    pty.line("hello");
-    pty.see("bold");
-    pty.at_prompt(PROMPT);
-    let written = pty.written(0);
-    let colored = colors_in(&written);
-    assert!(colored.is_empty(), "{colored:?}");
-    leave(pty);
-}
-
-/// The escape sequences that choose a colour.
-fn colors_in(written: &str) -> Vec<&str> {
-    let sequences = written
-        .split("\x1b[")
-        .skip(1)
-        .filter_map(|rest| rest.split_once('m').map(|(codes, _)| codes));
-    sequences
-        .filter(|codes| codes.chars().all(|c| c.is_ascii_digit() || c == ';'))
-        .filter(|codes| {
-            codes.split(';').any(|code| {
-                let code: u32 = code.parse().unwrap_or_default();
-                (30..=37).contains(&code) || code == 38 || (40..=48).contains(&code) || (90..=107).contains(&code)
-            })
-        })
-        .collect()
-}
-
-#[test]
-fn without_a_terminal_lines_are_read_and_answers_printed() {
-    let (server, home) = with_server();
-    server.answer(Answer::says("First."));
-    server.answer(Answer::says("Second."));
-    let mut command = home.command([] as [&str; 0]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    use std::io::Write;
-    child.stdin.take().unwrap().write_all(b"one\n\ntwo\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}");
-    let places: Vec<_> = ["First.", "Second."]
-        .iter()
-        .map(|word| text.find(word).unwrap())
-        .collect();
-    assert!(
-        places.is_sorted() && !text.contains('\x1b') && !text.contains(PROMPT),
-        "{text:?}"
-    );
-}
-
-#[test]
-fn setup_reads_its_answers_from_a_pipe() {
-    let server = MockServer::start();
-    server.on_path("/v1/models", Answer::json(200, &json!({"data": [{"id": "tiny"}]})));
-    server.answer(Answer::says("ready"));
-    let home = Home::new();
-    let mut command = home.command([] as [&str; 0]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    use std::io::Write;
-    // "another" is taken for the address where no local server is offered, refused, and asked again.
-    let answers = format!("/setup\nanother\n{}\nnone\ntiny\n", server.url());
-    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("Written to"), "{text}");
-    assert!(home.config_file().exists());
 }

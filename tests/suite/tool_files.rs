@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use agent_smith_core::error::ErrorKind;
 use agent_smith_core::role::Role;
-use agent_smith_core::tool::{MutationState, PreimageKeeper, ToolState};
+use agent_smith_core::tool::{FileChange, KeeperError, MutationState, PreimageKeeper};
 use serde_json::json;
 
+use crate::support::skip::missing;
 use crate::support::tools::Yard;
 
 async fn hash_of(yard: &Yard, name: &str) -> String {
@@ -186,6 +187,46 @@ async fn a_replacement_keeps_what_is_attached_to_the_file() {
     let mut value = [0; 16];
     let size = getxattr(&path, "user.origin", &mut value[..]).unwrap();
     assert_eq!((&value[..size], yard.text("f").as_str()), (&b"mail"[..], "new"));
+}
+
+/// Does something as another user: a thread of its own takes that user's rights, and so do those it starts.
+fn as_user(uid: u32, work: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let uid = rustix::process::Uid::from_raw(uid);
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+            work();
+        });
+        thread.join().unwrap();
+    });
+}
+
+#[tokio::test]
+async fn a_replacement_keeps_the_owner_and_where_it_cannot_the_file_is_overwritten() {
+    if !rustix::process::geteuid().is_root() {
+        missing("root's right to give files away");
+        return;
+    }
+    let yard = Yard::new();
+    let path = yard.write("f", "old");
+    std::os::unix::fs::chown(&path, Some(1234), Some(1234)).unwrap();
+    let result = yard.call("write", json!({"path": "f", "content": "new"})).await;
+    assert!(result.ok && !result.content.contains("in place"), "{}", result.content);
+    let owner = |path: &std::path::Path| std::fs::metadata(path).unwrap().uid();
+    assert_eq!((owner(&path), yard.text("f").as_str()), (1234, "new"));
+    // A user who may write the file and its directory, but cannot give a new file to its owner.
+    for open in [yard.home.path(), &yard.root, &path] {
+        std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    as_user(4321, || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let result = runtime.block_on(yard.call("write", json!({"path": "f", "content": "newer"})));
+        assert!(result.ok && result.content.contains("in place"), "{}", result.content);
+    });
+    assert_eq!((owner(&path), yard.text("f").as_str()), (1234, "newer"));
 }
 
 #[tokio::test]
@@ -436,17 +477,19 @@ async fn edits_of_one_file_at_the_same_time_all_survive() {
 struct Shelf(Mutex<Vec<Option<Vec<u8>>>>);
 
 impl PreimageKeeper for Shelf {
-    fn keep(
-        &self,
-        path: &std::path::Path,
-        bytes: Option<&[u8]>,
-    ) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-        if path.ends_with("refused") {
+    fn keep(&self, change: &FileChange, bytes: Option<&[u8]>) -> Result<Option<String>, KeeperError> {
+        if change.path.ends_with("refused") {
             return Err("the store is full".into());
         }
+        // It is kept before the change is made.
+        assert_eq!(std::fs::read(&change.path).ok().as_deref(), bytes);
         let mut kept = self.0.lock().unwrap();
         kept.push(bytes.map(<[u8]>::to_vec));
-        Ok(format!("key{}", kept.len()))
+        Ok(bytes.map(|_| format!("key{}", kept.len())))
+    }
+
+    fn fetch(&self, _key: &str) -> Result<Option<Vec<u8>>, KeeperError> {
+        Ok(None)
     }
 }
 
@@ -454,7 +497,7 @@ impl PreimageKeeper for Shelf {
 async fn what_was_there_before_is_kept() {
     let mut yard = Yard::new();
     let shelf = Arc::new(Shelf::default());
-    yard.ctx.state = Arc::new(ToolState::with_keeper(shelf.clone()));
+    yard.ctx.keeper = Some(shelf.clone());
     yard.call("write", json!({"path": "f", "content": "one"})).await;
     yard.call(
         "edit",

@@ -204,6 +204,38 @@ impl TestSession {
         }
     }
 
+    /// Runs a command and gives its answer: whether it did what was asked, and the text.
+    #[track_caller]
+    pub fn command(&mut self, line: &str) -> (bool, String) {
+        self.forget();
+        self.submit(line);
+        let output = self.wait(line, |kind| matches!(kind, EventKind::CommandOutput { .. }));
+        let EventKind::CommandOutput { ok, text, .. } = output else {
+            unreachable!()
+        };
+        self.settled();
+        (ok, text)
+    }
+
+    /// Waits until everything handed over so far was worked off.
+    #[track_caller]
+    pub fn settled(&mut self) {
+        self.wait("settled", |kind| matches!(kind, EventKind::InputSettled { .. }));
+    }
+
+    /// Says something and gives the model's answer.
+    #[track_caller]
+    pub fn ask(&mut self, line: &str) -> String {
+        self.forget();
+        self.submit(line);
+        let end = self.wait_end();
+        let (EventKind::TurnCompleted(end) | EventKind::TurnFailed(end)) = end else {
+            unreachable!()
+        };
+        self.settled();
+        end.text
+    }
+
     /// Forgets what was collected, so that the next wait is for something new.
     pub fn forget(&mut self) {
         self.events.clear();

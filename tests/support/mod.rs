@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of the helpers")]
 
 pub mod answers;
+pub mod ask;
 pub mod gates;
 pub mod home;
 pub mod lua;

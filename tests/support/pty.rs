@@ -10,6 +10,9 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use super::gates::PATIENCE;
 use super::home::Home;
 
+/// The end of the mode's prompt.
+pub const PROMPT: &str = "❯";
+
 /// How often a wait looks at the screen.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -294,6 +297,14 @@ impl Drop for Pty {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Leaves the shell by Ctrl-D.
+#[track_caller]
+pub fn leave(mut pty: Pty) {
+    pty.send("\x04");
+    assert_eq!(pty.end(), 0);
+    pty.assert_sane();
 }
 
 /// A side of a screen, which has at least one cell.

@@ -32,7 +32,7 @@ pub fn luajit_headers() -> Option<PathBuf> {
 
 /// A test goes without `what`: says so, or fails.
 #[track_caller]
-fn missing(what: &str) {
+pub fn missing(what: &str) {
     let must = std::env::var_os("AGENT_SMITH_TESTS_MUST_RUN").is_some_and(|value| value == "1");
     assert!(!must, "{what}: not installed, and every test must run");
     // Past the harness, which keeps what passing tests print to itself.

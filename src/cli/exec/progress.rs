@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use serde_json::Value;
 
 use crate::cli::write_stderr;
-use crate::protocol::{EventKind, NoticeLevel, ToolFinish};
+use crate::protocol::{ChangedFile, EventKind, NoticeLevel, ToolFinish};
 
 /// How much of a tool's arguments is shown.
 const MAX_ARGUMENT_CHARS: usize = 100;
@@ -44,6 +44,10 @@ impl Progress {
             EventKind::ContextTrimmed { layer, before, after } => {
                 self.line(&format!("  context: {layer} {before} -> {after} tokens"));
             }
+            EventKind::FilesChanged { files } => {
+                let names: Vec<_> = files.iter().map(changed).collect();
+                self.line(&format!("  changed: {}", names.join(", ")));
+            }
             EventKind::Notice { level, text, hint } => {
                 let hint = hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
                 let word = if *level == NoticeLevel::Info {
@@ -65,6 +69,20 @@ impl Progress {
             format!("{text}\n")
         });
     }
+}
+
+fn changed(file: &ChangedFile) -> String {
+    let lines = |sign: char, lines: Option<usize>| match lines {
+        Some(lines) if lines > 0 => format!(" {sign}{lines}"),
+        _ => String::new(),
+    };
+    let new = if file.new { " (new)" } else { "" };
+    format!(
+        "{}{new}{}{}",
+        file.path,
+        lines('+', file.added),
+        lines('-', file.removed)
+    )
 }
 
 fn failure(finish: &ToolFinish) -> String {

@@ -236,7 +236,8 @@ fn select(handles: &Handles, readers: &[Table], writers: &[Table], seconds: Opti
     for (place, end) in ends.iter().enumerate() {
         let fd: BorrowedFd<'_> = match end {
             Some(end) => end.as_fd(),
-            None if numbers[place] == 0 => stdin.as_fd(),
+            // Lines of a pipe or a file are there from the start: they are worked on one by one, not typed meanwhile.
+            None if numbers[place] == 0 && io::IsTerminal::is_terminal(&stdin) => stdin.as_fd(),
             None => continue,
         };
         let flags = if place < readers.len() {

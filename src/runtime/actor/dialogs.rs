@@ -3,30 +3,31 @@
 use std::sync::Arc;
 
 use crate::command::CommandOutput;
-use crate::config::{self, Paths};
 use crate::error::{AgentError, ErrorKind};
 use crate::llm::{DEMO_MODEL, Provider};
 use crate::protocol::{EventKind, NoticeLevel};
-use crate::role::SelectedModel;
-use crate::runtime::actor::{Actor, Message};
+use crate::role::{Role, SelectedModel};
+use crate::runtime::actor::Actor;
 use crate::runtime::dialog::dialog;
-use crate::runtime::services;
+use crate::runtime::inbox::Message;
 use crate::runtime::setup::{Choice, Setup};
+
+/// The code of the error that no server is configured.
+const NO_SERVER: &str = "no_api_url";
 
 impl Actor {
     /// Begins `/setup`.
-    pub(super) fn begin_setup(&mut self) -> Result<(), AgentError> {
+    pub(in crate::runtime) fn begin_setup(&mut self) -> Result<(), AgentError> {
         if self.dialog.is_some() {
             let message = "another command is asking something";
             return Err(AgentError::new(ErrorKind::Policy, "dialog_open", message)
                 .from_origin("command")
                 .with_hint("answer it, or cancel it"));
         }
-        let paths = self.paths()?;
         let (open, questions) = dialog(&self.bus);
         let setup = Setup {
             questions,
-            user_file: paths.user_file(),
+            user_file: self.composition.paths.user_file(),
             config: self.services.config.clone(),
             env: self.env.clone(),
         };
@@ -43,9 +44,9 @@ impl Actor {
     /// Tells how `/setup` ended; what it wrote is in force from here on.
     pub(super) fn setup_ended(&mut self, outcome: Result<Choice, AgentError>) {
         self.dialog = None;
-        let output = outcome.and_then(|choice| {
-            self.reload()?;
+        let output = outcome.map(|choice| {
             self.model_override = None;
+            self.read_user_file();
             self.setup_text(&choice)
         });
         let output = match output {
@@ -55,8 +56,8 @@ impl Actor {
         self.emit_output("setup", output);
     }
 
-    fn setup_text(&self, choice: &Choice) -> Result<CommandOutput, AgentError> {
-        let paths = self.paths()?;
+    fn setup_text(&self, choice: &Choice) -> CommandOutput {
+        let paths = &self.composition.paths;
         let file = paths.shorten(&paths.user_file());
         let model = self.services.model.select(self.role, None).model;
         let mut text = format!("Written to `{file}`.");
@@ -66,49 +67,42 @@ impl Actor {
             text.push_str(" Something you set elsewhere is before it, so the next line goes to ");
             text.push_str(&format!("{model}. `/config` shows what is set where."));
         }
-        Ok(CommandOutput::text(text))
+        CommandOutput::text(text)
     }
 
-    fn paths(&self) -> Result<Paths, AgentError> {
-        Paths::new(|name| self.env.get(name).map(ToOwned::to_owned)).map_err(AgentError::from)
-    }
-
-    /// Reads the configuration again and puts the services of it in force.
-    pub(super) fn reload(&mut self) -> Result<(), AgentError> {
-        let paths = self.paths()?;
-        let old = self.services.config.layers().clone();
-        let loaded = config::load(
-            &paths.user_file(),
-            old.patch,
-            old.ephemeral,
-            Some(&self.services.config),
-        );
+    /// Reads the user's file again and goes on with what it says.
+    fn read_user_file(&mut self) {
+        let patch = self.services.config.layers().patch.clone();
+        let loaded = self.composition.load(patch, Some(&self.services.config));
         for problem in loaded.problems {
             self.tell_error(problem.into());
         }
-        let store = self.services.persistence.clone();
-        let state_dir = paths.state_dir();
-        let composed = services::compose(loaded.config, store, &self.env, &state_dir, self.handles.clone());
-        self.services = Arc::new(composed);
-        self.current_services.replace(Arc::clone(&self.services));
-        let model = self
-            .services
-            .model
-            .select(self.role, self.model_override.as_deref())
-            .model;
-        self.set_status(|status| status.model = model);
-        Ok(())
+        self.apply_config(loaded.config);
     }
 
-    /// The model of a turn and who answers for it. In a terminal without a server that is the embedded model; the second
-    /// value says whether that has to be told.
-    pub(super) fn model_of_turn(&mut self) -> Result<(SelectedModel, Arc<dyn Provider>, bool), AgentError> {
+    /// The model of the next turn: in a terminal without a server that is the embedded one.
+    pub(in crate::runtime) fn selection(&self) -> SelectedModel {
         let service = &self.services.model;
         let selection = service.select(self.role, self.model_override.as_deref());
         match service.provider(&selection.model) {
+            Err(error) if error.code == NO_SERVER && self.shell => service.select(self.role, Some(DEMO_MODEL)),
+            _ => selection,
+        }
+    }
+
+    /// The model of a turn and who answers for it. In a terminal without a server that is the embedded model; the third
+    /// value says whether that has to be told.
+    pub(in crate::runtime) fn model_of_turn(
+        &mut self,
+        role: Role,
+        model_override: Option<&str>,
+    ) -> Result<(SelectedModel, Arc<dyn Provider>, bool), AgentError> {
+        let service = &self.services.model;
+        let selection = service.select(role, model_override);
+        match service.provider(&selection.model) {
             Ok(provider) => Ok((selection, provider, false)),
-            Err(error) if error.code == "no_api_url" && self.shell => {
-                let selection = service.select(self.role, Some(DEMO_MODEL));
+            Err(error) if error.code == NO_SERVER && self.shell => {
+                let selection = service.select(role, Some(DEMO_MODEL));
                 let provider = service.provider(DEMO_MODEL)?;
                 let tell = !std::mem::replace(&mut self.told_of_demo, true);
                 Ok((selection, provider, tell))

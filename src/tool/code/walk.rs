@@ -11,6 +11,7 @@ use ignore::overrides::OverrideBuilder;
 use ignore::{DirEntry, WalkBuilder, WalkParallel, WalkState};
 use rustix::fs::{FileType, OFlags};
 
+use super::excludes::global_excludes;
 use crate::cancel::CancelToken;
 use crate::process::confine::Resolver;
 use crate::tool::context::ToolContext;
@@ -28,6 +29,8 @@ pub(in crate::tool) struct Scope {
     /// What paths are shown relative to.
     base: PathBuf,
     globs: Vec<String>,
+    /// The user's own ignore file.
+    excludes: Option<PathBuf>,
     /// Whether hidden and ignored files are looked at too.
     pub(in crate::tool) all: bool,
     /// How files are opened where access is confined.
@@ -59,6 +62,7 @@ impl Scope {
             root: place.path,
             base: ctx.cwd.canonicalize().unwrap_or_else(|_| ctx.cwd.clone()),
             globs: globs.to_vec(),
+            excludes: global_excludes(&ctx.env),
             all,
             confined: ctx.limits.confine_to_root.then_some(resolver),
             cancel: ctx.cancel.clone(),
@@ -105,10 +109,19 @@ impl Scope {
         let mut builder = WalkBuilder::new(&self.root);
         builder
             .standard_filters(!self.all)
+            // Found by us: the walker would ask the process for its variables and directory.
+            .git_global(false)
+            .current_dir(&self.base)
             .follow_links(false)
             .threads(threads())
             // Even "all" is about the tree, not about git's own files.
             .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+        if !self.all
+            && let Some(path) = &self.excludes
+        {
+            // A rule in it that cannot be read is no rule, as for git.
+            let _ = builder.add_ignore(path);
+        }
         if !self.globs.is_empty() {
             let directory = if self.root.is_dir() {
                 self.root.as_path()

@@ -3,10 +3,12 @@
 //! Each function gives finished lines for a [`Page`]. None knows of the order of events; that is
 //! [`render`](crate::ui::render)'s.
 
+mod files;
 pub(crate) mod tool;
 mod transcript;
 mod usage;
 
+pub use files::changed_files;
 pub use tool::{Call, tool_call, tool_cancelled, tool_finished, tool_result};
 pub use transcript::transcript;
 pub use usage::{count, duration, money, usage};
@@ -92,14 +94,17 @@ impl Page {
 
     /// Wraps `text` behind `head`, later lines indented to where the text starts; below it where there is no room beside it.
     fn headed(&self, head: Span, text: &str, style: impl Into<Style>) -> Vec<Line> {
+        self.headed_spans(head, &[Span::new(text, style)])
+    }
+
+    fn headed_spans(&self, head: Span, text: &[Span]) -> Vec<Line> {
         let indent = crate::ui::text::width(&head.text);
-        let text = [Span::new(text, style)];
         if indent * 2 > self.width {
             let mut lines = vec![self.fit(Line { spans: vec![head] })];
-            lines.extend(self.wrapped(&text, 0));
+            lines.extend(self.wrapped(text, 0));
             return lines;
         }
-        let mut lines = self.wrapped(&text, indent);
+        let mut lines = self.wrapped(text, indent);
         match lines.first_mut() {
             Some(first) if !first.spans.is_empty() && indent > 0 => first.spans[0] = head,
             Some(first) => first.spans.insert(0, head),
@@ -189,15 +194,14 @@ pub fn retry(page: &Page, attempt: u32, max: u32, delay_ms: u64, error: &AgentEr
     notice(page, NoticeLevel::Warn, &text, None)
 }
 
-/// A command's answer, which is Markdown.
+/// A command's answer, which is Markdown; of one that failed, why it did.
 #[must_use]
 pub fn command_result(page: &Page, command: &str, text: &str, ok: bool) -> Vec<Line> {
-    let mut lines = Vec::new();
-    if !ok {
-        lines.push(page.fit(Line::of(&format!("/{command}: failed"), Element::NoticeError)));
+    if ok {
+        return markdown::render(text, page.markdown());
     }
-    lines.extend(markdown::render(text, page.markdown()));
-    lines
+    let head = Span::new(&format!("/{command}: "), Element::NoticeError);
+    page.headed(head, text, Element::NoticeText)
 }
 
 /// A question to the user, its choices numbered from 1.
@@ -206,11 +210,11 @@ pub fn question(page: &Page, text: &str, choices: &[String], default: Option<&st
     let mut lines = page.headed(Span::new("? ", Element::Question), text, Element::Question);
     for (index, choice) in choices.iter().enumerate() {
         let head = Span::new(&format!("  {}. ", index + 1), Element::Choice);
-        let mut choice_lines = page.headed(head, choice, Element::Text);
+        let mut spans = vec![Span::new(choice, Element::Text)];
         if default == Some(choice) {
-            choice_lines.extend(page.wrapped(&[Span::new("(default)", Element::Marker)], 5));
+            spans.push(Span::new(" (default)", Element::Marker));
         }
-        lines.extend(choice_lines);
+        lines.extend(page.headed_spans(head, &spans));
     }
     if let Some(default) = default.filter(|default| !choices.iter().any(|choice| choice == default)) {
         lines.extend(page.wrapped(&[Span::new(&format!("default: {default}"), Element::Marker)], 2));
@@ -233,24 +237,6 @@ pub fn trimmed(page: &Page, layer: &str, before: u64, after: u64) -> Line {
     let arrow = if page.unicode { "→" } else { "->" };
     let text = format!("context {layer}: {} {arrow} {} tokens", count(before), count(after));
     page.fit(Line::of(&text, Element::Marker))
-}
-
-/// The summary of a delegated job: who did it, how it ended (`ok`, `partial`, `blocked`), in a sentence.
-#[must_use]
-pub fn dispatch_summary(page: &Page, role: &str, status: &str, summary: &str) -> Vec<Line> {
-    let element = match status {
-        "ok" => Element::ToolOk,
-        "partial" => Element::ToolCancelled,
-        _ => Element::ToolFailed,
-    };
-    let spans = [
-        Span::new(role_name(role), role_element(role)),
-        Span::new(" ", Element::Text),
-        Span::new(status, element),
-        Span::new(": ", Element::ToolResult),
-        Span::new(summary, Element::ToolResult),
-    ];
-    page.wrapped(&spans, 0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::{CallOutcome, MutationState, ToolFinish};
+use crate::protocol::{CallOutcome, ChangedFile, MutationState, ToolFinish};
 use crate::ui::line::{described, plain};
 use serde_json::json;
 
@@ -146,13 +146,9 @@ fn notices_errors_and_questions() {
     lines.extend(question(&PAGE, "Name?", &[], Some("x")));
     lines.push(queued(&PAGE, "and then\nthe rest", 2));
     lines.push(trimmed(&PAGE, "elide", 120_000, 80_000));
-    lines.extend(dispatch_summary(
-        &PAGE,
-        "explorer",
-        "partial",
-        "Found two of three places.",
-    ));
-    lines.extend(command_result(&PAGE, "models", "- a\n- b", false));
+    lines.extend(command_result(&PAGE, "models", "- a\n- b", true));
+    let reason = "there is no command /model\n(/help lists the commands)";
+    lines.extend(command_result(&PAGE, "model", reason, false));
     lines.push(role_label(&PAGE, "direct"));
     insta::assert_snapshot!(described(&lines), @"
     <notice.warn>warning: </><notice.text>The configuration has a key that nobody</>
@@ -165,16 +161,15 @@ fn notices_errors_and_questions() {
              <notice.text>3 in 2.0 s.</>
     <question>? </><question>Which model?</>
     <choice>  1. </>small
-    <choice>  2. </>large
-         <marker>(default)</>
+    <choice>  2. </>large<marker> (default)</>
     <question>? </><question>Name?</>
       <marker>default: x</>
     <prompt.queued>queued (2): </><marker>and then</>
     <marker>context elide: 120k → 80k tokens</>
-    <role.link>Link</> <tool.cancelled>partial</><tool.result>: Found two of three places.</>
-    <notice.error>/models: failed</>
     <md.list_marker>•</> a
     <md.list_marker>•</> b
+    <notice.error>/model: </><notice.text>there is no command /model</>
+            <notice.text>(/help lists the commands)</>
     <role.smith>Smith</>
     ");
 }
@@ -209,7 +204,6 @@ fn a_narrow_page_is_kept_to() {
         Some("something"),
     ));
     lines.extend(command_result(&narrow, "conversation", "text", false));
-    lines.extend(dispatch_summary(&narrow, "explorer", "blocked", "Nothing to be found."));
     insta::assert_snapshot!(plain(&lines), @"
     warning:
     some words
@@ -222,10 +216,25 @@ fn a_narrow_page_is_kept_to() {
          t)
     /conversati…
     text
-    Link
-    blocked:
-    Nothing to
-    be found.
     ");
     assert!(lines.iter().all(|line| line.width() <= 12));
+}
+
+#[test]
+fn changed_files_are_named_with_what_came_and_went() {
+    let file = |path: &str, new, added, removed| ChangedFile {
+        path: path.to_owned(),
+        new,
+        added,
+        removed,
+    };
+    let files = [
+        file("src/a.rs", false, Some(3), Some(1)),
+        file("b.md", true, Some(10), Some(0)),
+        file("picture.png", false, None, None),
+    ];
+    let lines = changed_files(&PAGE, &files);
+    assert_eq!(plain(&lines), "changed: src/a.rs +3 -1, b.md (new) +10,\npicture.png");
+    let many: Vec<_> = (0..20).map(|n| file(&format!("f{n}"), false, Some(1), None)).collect();
+    assert!(plain(&changed_files(&PAGE, &many)).ends_with("f11 +1, and 8 more"));
 }
