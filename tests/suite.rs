@@ -53,6 +53,7 @@ mod suite {
     mod session_dialogs;
     mod sessions;
     mod shell;
+    mod shell_config;
     mod shell_plain;
     mod shell_start;
     mod shell_terminals;

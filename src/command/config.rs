@@ -53,8 +53,22 @@ async fn run(call: CommandLine<'_>, host: &mut dyn CommandHost) -> Result<Comman
             Ok(CommandOutput::text(text))
         }
         "unset" if !key.is_empty() && value.is_empty() => {
-            let changed = host.change_config(key, None).await?;
-            let text = format!("`{}` is now {} ({}).", changed.path, changed.value, changed.layer);
+            let before = crate::config::DottedPath::parse(key).ok();
+            let before = before.and_then(|path| crate::config::entry(&host.config(), &path));
+            let changed = host.change_config(key, None).await.map_err(|error| match before {
+                // Set, but elsewhere.
+                Some(entry) if error.hint.is_none() && entry.layer != Layer::Override => {
+                    error.with_hint(format!("{} comes from the layer `{}`", words(&entry), entry.layer))
+                }
+                _ => error,
+            })?;
+            let text = match changed.layer {
+                Layer::Unset => {
+                    let holds = changed.value.trim_matches(['(', ')']);
+                    format!("`{}` is not set any more, so what holds is: {holds}.", changed.path)
+                }
+                layer => format!("`{}` is now {} ({layer}).", changed.path, changed.value),
+            };
             Ok(CommandOutput::text(text))
         }
         "get" | "unset" => Err(COMMAND.misused(format!("/config {verb} takes one key"))),
@@ -89,14 +103,20 @@ fn get(key: &str, host: &mut dyn CommandHost) -> Result<CommandOutput, AgentErro
         };
         return Err(COMMAND.misused(message));
     };
-    let text = format!(
-        "`{}` = `{}` ({})\n\n{}\n",
-        entry.path,
-        entry.value_words(),
-        entry.layer,
-        entry.row.doc
-    );
+    let what = match &entry.value {
+        Some(_) => format!("`{}` = {} ({})", entry.path, words(&entry), entry.layer),
+        None => format!("`{}` is not set {}", entry.path, words(&entry)),
+    };
+    let text = format!("{what}\n\n{}\n", entry.row.doc);
     Ok(CommandOutput::text(text).with_value(value(&entry)))
+}
+
+/// A value as code; what the absence of one means as words.
+fn words(entry: &Entry) -> String {
+    match entry.value {
+        Some(_) => format!("`{}`", entry.value_words()),
+        None => entry.value_words(),
+    }
 }
 
 fn value(entry: &Entry) -> Value {
@@ -106,8 +126,8 @@ fn value(entry: &Entry) -> Value {
 fn table(entries: &[&Entry]) -> CommandOutput {
     let mut text = String::from("| key | value | from |\n|---|---|---|\n");
     for entry in entries {
-        let words = entry.value_words().replace('|', "\\|");
-        let _ = writeln!(text, "| `{}` | `{words}` | {} |", entry.path, entry.layer);
+        let words = words(entry).replace('|', "\\|");
+        let _ = writeln!(text, "| `{}` | {words} | {} |", entry.path, entry.layer);
     }
     let value = entries.iter().map(|entry| value(entry)).collect();
     CommandOutput::text(text).with_value(Value::Array(value))

@@ -72,6 +72,21 @@ pub struct ToolRow {
     pub withheld: Option<&'static str>,
 }
 
+/// A command in the background as `/jobs` shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRow {
+    /// Its name.
+    pub id: String,
+    /// Its command.
+    pub command: String,
+    /// How far it is, in words without a full stop.
+    pub state: String,
+    /// Whether anything of it still runs.
+    pub runs: bool,
+    /// Bytes it has written.
+    pub bytes: u64,
+}
+
 /// The system prompt as `/prompt` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptView {
@@ -164,6 +179,10 @@ pub trait CommandHost: Send {
     fn tools(&self) -> Vec<ToolRow>;
     /// What the tools changed, compared with the files as they are now.
     fn changes(&self) -> HostFuture<'_, ChangeViews>;
+    /// The commands in the background, those that have ended too.
+    fn jobs(&self) -> Vec<JobRow>;
+    /// Ends one with everything it started; gives what became of it.
+    fn kill_job<'a>(&'a mut self, id: &'a str) -> HostFuture<'a, JobRow>;
     /// The system prompt.
     fn system_prompt(&self) -> PromptView;
     /// Asks the last line again once the command has ended, in place of its last answer; gives the line.

@@ -12,6 +12,7 @@ mod docs;
 mod front_matter;
 mod help;
 mod host;
+mod jobs;
 mod line;
 mod model;
 mod models;
@@ -32,7 +33,7 @@ mod user;
 
 pub use docs::markdown;
 pub use host::{
-    ChangeView, ChangeViews, Changed, CommandHost, HostFuture, ModelList, ModelRow, ProfileChoice, PromptView,
+    ChangeView, ChangeViews, Changed, CommandHost, HostFuture, JobRow, ModelList, ModelRow, ProfileChoice, PromptView,
     Reloaded, ToolRow,
 };
 pub use line::{CommandLine, is_command_name, split_arguments};
@@ -40,12 +41,13 @@ pub use registry::{Command, CommandFuture, CommandOutput, Completer, Registry, R
 pub use user::{Loaded, Problem, Source, UserCommand, load};
 
 /// The one list of built-in commands.
-static BUILTIN: [&Command; 19] = [
+static BUILTIN: [&Command; 20] = [
     &clear::COMMAND,
     &config::COMMAND,
     &copy::COMMAND,
     &diff::COMMAND,
     &help::COMMAND,
+    &jobs::COMMAND,
     &model::COMMAND,
     &models::COMMAND,
     &new::COMMAND,

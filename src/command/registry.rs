@@ -49,6 +49,8 @@ pub enum Completer {
     Commands,
     /// `get`, `set`, `unset`, then keys, then values.
     Config,
+    /// `kill`, then the jobs that run.
+    Jobs,
     /// Models, and these words.
     Models(&'static [&'static str]),
     /// Roles that a user can act in.

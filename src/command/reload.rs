@@ -17,7 +17,7 @@ pub(super) static COMMAND: Command = Command {
         Box::pin(async move {
             let reloaded = host.reload().await?;
             let mut text = if reloaded.problems.is_empty() {
-                "Read again.".to_owned()
+                "Read again: the configuration, the index file, the memories and your commands.".to_owned()
             } else {
                 "Read again; what is wrong was left out:\n".to_owned()
             };

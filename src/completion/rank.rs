@@ -57,7 +57,8 @@ impl Ranker {
     ///
     /// Where nothing is typed all fit, in the order they came. What begins with the typed text comes first, in the
     /// order it came, an exact match before all; then what holds its letters in order, by score, the shorter before
-    /// the longer. Case counts only where something is typed in upper case.
+    /// the longer. Where something begins with the typed text, letters that stand apart are noise: the others have it in
+    /// one piece then. Case counts only where something is typed in upper case.
     pub fn rank<'a, T>(&mut self, typed: &str, items: &'a [T], limit: usize, text: impl Fn(&T) -> &str) -> Vec<&'a T> {
         if typed.is_empty() {
             return items.iter().take(limit).collect();
@@ -76,20 +77,22 @@ impl Ranker {
             }
         }
         if ranked.len() < limit {
-            let fuzzy = self.fuzzy(typed, items, limit - ranked.len(), &text, &begins);
+            let apart = ranked.is_empty();
+            let fuzzy = self.fuzzy(typed, apart, items, limit - ranked.len(), &text, &begins);
             ranked.extend(fuzzy);
         }
         ranked.truncate(limit);
         ranked
     }
 
-    /// Those that hold the letters of `typed` in order and do not begin with it.
+    /// Those that hold the letters of `typed` in order, `apart` or in one piece, and do not begin with it.
     ///
     /// The matcher finds the best of all ways to match, which is too slow for thousands of candidates at every key. So
     /// a rough score picks the ones worth it; where few match, all are.
     fn fuzzy<'a, T>(
         &mut self,
         typed: &str,
+        apart: bool,
         items: &'a [T],
         limit: usize,
         text: &impl Fn(&T) -> &str,
@@ -107,6 +110,8 @@ impl Ranker {
             }
         };
         let typed_folded: Vec<char> = typed.chars().map(fold).collect();
+        let typed_text: String = typed_folded.iter().collect();
+        let typed_folded_bytes = typed_text.as_bytes();
         let mut folded: Vec<char> = Vec::new();
         let mut found: Vec<Scored> = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -117,10 +122,11 @@ impl Ranker {
                     .is_ascii()
                     .then(|| rough_score(candidate.as_bytes(), typed.as_bytes(), lower))
                     .flatten()
+                    .filter(|_| apart || holds(candidate.as_bytes(), typed_folded_bytes, lower))
             } else {
                 folded.clear();
                 folded.extend(candidate.chars().map(fold));
-                rough_score(&folded, &typed_folded, |c| *c)
+                rough_score(&folded, &typed_folded, |c| *c).filter(|_| apart || holds(&folded, &typed_folded, |c| *c))
             };
             if let Some(score) = score
                 && !begins(item)
@@ -133,7 +139,6 @@ impl Ranker {
             }
         }
         keep_best(&mut found, limit.max(EXACTLY_SCORED));
-        let typed_text: String = typed_folded.iter().collect();
         let mut typed_chars = Vec::new();
         let needle = Utf32Str::new(&typed_text, &mut typed_chars);
         found.retain_mut(|scored| {
@@ -235,6 +240,12 @@ fn rough_score<L: Letter>(text: &[L], typed: &[L], fold: impl Fn(&L) -> L) -> Op
     Some(LETTER.saturating_mul(letters) + if border { BORDER } else { 0 } - gap)
 }
 
+/// Whether `text`, its letters folded, has `typed` in one piece.
+fn holds<L: Letter>(text: &[L], typed: &[L], fold: impl Fn(&L) -> L) -> bool {
+    text.windows(typed.len())
+        .any(|part| part.iter().zip(typed).all(|(letter, wanted)| fold(letter) == *wanted))
+}
+
 /// Whether `text` begins with `start`, in any case if so asked.
 fn starts_with(text: &str, start: &str, any_case: bool) -> bool {
     if !any_case {
@@ -296,6 +307,22 @@ mod tests {
         );
         assert_eq!(rank("lct", &KEYS, 1), ["llm_config.timeout"]);
         assert_eq!(rank("mw", &KEYS, 1), ["models.worker"]);
+    }
+
+    #[test]
+    fn letters_apart_count_only_where_nothing_begins_with_them() {
+        let names = [
+            "context.enabled",
+            "context.keep_rounds",
+            "a.context.enough",
+            "contExt.end",
+        ];
+        assert_eq!(
+            rank("context.en", &names, 9),
+            ["context.enabled", "contExt.end", "a.context.enough"]
+        );
+        assert_eq!(rank("xten", &names, 9).len(), 4);
+        assert_eq!(rank("äb", &["äbc", "xäbc", "ä_b"], 9), ["äbc", "xäbc"]);
     }
 
     #[test]

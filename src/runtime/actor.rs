@@ -117,6 +117,7 @@ impl Actor {
         // A new lifecycle always starts.
         let _ = lifecycle.start();
         let services = shared.services();
+        let tool_state = Arc::clone(&shared.tool_state);
         let remember = options.shell && !options.ephemeral;
         let presence = remember.then(|| Presence::new(services.persistence.clone(), bus.clone(), inbox.clone()));
         let may_give_way = options.start == ConversationStart::Auto;
@@ -142,7 +143,7 @@ impl Actor {
             usage: Arc::clone(&conversation.usage),
             conversation: Some(Box::new(conversation)),
             steering: Steering::default(),
-            tool_state: Arc::new(ToolState::default()),
+            tool_state,
             memories,
             notes: Vec::new(),
             shell_output: ShellOutput::default(),

@@ -80,6 +80,11 @@ fn arguments(shared: &Shared, command: &str, before: &[&str]) -> Vec<Item> {
         Completer::Nothing => Vec::new(),
         Completer::Commands if before.is_empty() => commands(shared, ""),
         Completer::Config => config(&services, before),
+        Completer::Jobs => match before {
+            [] => words(&["kill"], before),
+            ["kill"] => jobs(shared),
+            _ => Vec::new(),
+        },
         Completer::Models(others) => {
             let named = before.iter().any(|word| !word.starts_with("--"));
             let mut items = if named { Vec::new() } else { models(&services) };
@@ -102,6 +107,14 @@ fn arguments(shared: &Shared, command: &str, before: &[&str]) -> Vec<Item> {
         Completer::Words(all) => words(all, before),
         Completer::Commands | Completer::Roles | Completer::Profiles(_) => Vec::new(),
     }
+}
+
+/// The jobs of which something runs.
+fn jobs(shared: &Shared) -> Vec<Item> {
+    let running = shared.tool_state.jobs().list().into_iter().filter(|job| job.runs());
+    running
+        .map(|job| Item::new("job", job.id).with_hint(job.command))
+        .collect()
 }
 
 fn words(all: &[&str], before: &[&str]) -> Vec<Item> {

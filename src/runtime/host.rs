@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::command::{
-    ChangeViews, Changed, CommandHost, HostFuture, Loaded, ModelList, ModelRow, ProfileChoice, PromptView, Registry,
-    Reloaded, ToolRow,
+    ChangeViews, Changed, CommandHost, HostFuture, JobRow, Loaded, ModelList, ModelRow, ProfileChoice, PromptView,
+    Registry, Reloaded, ToolRow,
 };
 use crate::config::{self, Config, ConfigError, Layer};
 use crate::conversation::notice;
@@ -16,6 +16,7 @@ use crate::error::{AgentError, ErrorKind};
 use crate::llm::Catalogue;
 use crate::message::Usage;
 use crate::persistence::{Batch, Store};
+use crate::process::JobInfo;
 use crate::protocol::{Durability, EventKind};
 use crate::role::{Role, SelectedModel, ToolAccess, check_tool};
 use crate::runtime::actor::Actor;
@@ -25,6 +26,7 @@ use crate::runtime::held::Conversation;
 use crate::runtime::scope::project;
 use crate::runtime::session::{keys, user_facing_role};
 use crate::runtime::start::TurnRequest;
+use crate::tool::job_state_text;
 use crate::ui::pager::{Document, Pager};
 
 /// The longest text terminals take for the clipboard, in bytes before it is encoded: xterm and others stop at 100,000
@@ -93,9 +95,11 @@ impl Actor {
         self.apply_config(config);
         let entry = config::entry(&self.services.config, &change.path);
         Ok(Changed {
-            value: entry
-                .as_ref()
-                .map_or_else(|| "gone".to_owned(), |entry| format!("`{}`", entry.value_words())),
+            value: match &entry {
+                Some(entry) if entry.value.is_none() => entry.value_words(),
+                Some(entry) => format!("`{}`", entry.value_words()),
+                None => "gone".to_owned(),
+            },
             layer: entry.map_or(Layer::Unset, |entry| entry.layer),
             path: change.path,
             session_only: report.durability == Durability::MemoryOnly,
@@ -313,6 +317,22 @@ impl CommandHost for Actor {
         Box::pin(async move { changes::views(store, conversation_id, turn, cwd).await })
     }
 
+    fn jobs(&self) -> Vec<JobRow> {
+        self.tool_state.jobs().list().iter().map(job_row).collect()
+    }
+
+    fn kill_job<'a>(&'a mut self, id: &'a str) -> HostFuture<'a, JobRow> {
+        Box::pin(async move {
+            let job = self.tool_state.jobs().get(id).map_err(|error| {
+                AgentError::new(ErrorKind::Policy, "no_job", error.to_string())
+                    .from_origin("command")
+                    .with_hint("/jobs lists them")
+            })?;
+            job.kill(self.services.tool.limits().kill_grace).await;
+            Ok(job_row(&job.info()))
+        })
+    }
+
     fn system_prompt(&self) -> PromptView {
         let frozen = self
             .conversation
@@ -408,6 +428,16 @@ impl CommandHost for Actor {
             transient: false,
         });
         Ok(())
+    }
+}
+
+fn job_row(info: &JobInfo) -> JobRow {
+    JobRow {
+        id: info.id.clone(),
+        command: info.command.clone(),
+        state: job_state_text(info).trim_end_matches('.').to_owned(),
+        runs: info.runs(),
+        bytes: info.bytes,
     }
 }
 

@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::protocol::Status;
 use crate::runtime::services::Services;
 use crate::runtime::user_commands::UserCommands;
+use crate::tool::ToolState;
 
 /// The shared part of a session.
 pub(super) struct Shared {
     services: RwLock<Arc<Services>>,
     status: Mutex<Status>,
     cwd: Mutex<PathBuf>,
+    /// What the session's tools share.
+    pub tool_state: Arc<ToolState>,
     /// The commands of the user and of the repository.
     pub user_commands: UserCommands,
 }
@@ -22,6 +25,7 @@ impl Shared {
             services: RwLock::new(services),
             status: Mutex::new(status),
             cwd: Mutex::new(cwd),
+            tool_state: Arc::default(),
             user_commands,
         }
     }

@@ -87,7 +87,8 @@ pub(super) fn job_report(job: &Job) -> ToolOutput {
 }
 
 /// How far a job is, in a sentence.
-pub(super) fn state_text(info: &JobInfo) -> String {
+#[must_use]
+pub fn state_text(info: &JobInfo) -> String {
     match info.state {
         JobState::Running => {
             let pid = info.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();

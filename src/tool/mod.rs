@@ -56,6 +56,7 @@ pub use change::unified;
 pub use code_grep::search_lines;
 pub use context::{Progress, ToolContext, ToolLimits, ToolProgress};
 pub use executor::execute;
+pub use job_output::state_text as job_state_text;
 pub use registry::{RegisterError, Registry, ResolveError};
 pub use result::{Failure, MutationState, ToolError, ToolOutput, ToolResult};
 pub use spec::{Renderer, ToolSpec};

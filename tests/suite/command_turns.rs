@@ -245,6 +245,24 @@ fn read_only_withholds_what_can_change_something() {
 }
 
 #[test]
+fn a_disabled_tool_is_not_offered_and_does_not_run() {
+    let server = MockServer::start();
+    server
+        .answer(Answer::calls(&[("c1", "bash", json!({"command": "touch made"}))]))
+        .answer_with(|_| Answer::says("ok"));
+    let home = Home::with_server(&server.url());
+    let mut session = home.session(SessionOptions::default());
+    session.command("/config set tools.disabled [\"bash\"]");
+    session.ask("make it");
+    let offered = tools(&server.request(0));
+    assert!(
+        offered.contains(&"read".to_owned()) && !offered.contains(&"bash".to_owned()),
+        "{offered:?}"
+    );
+    assert!(!home.project().join("made").exists());
+}
+
+#[test]
 fn limits_end_a_turn_as_budget_exhausted() {
     let cases: [(&str, Value, Answer); 3] = [
         ("tool_step_budget", json!({"tool_step_budget": 1}), Answer::calls(&[("c", "read", json!({"path": "."}))])),

@@ -140,7 +140,13 @@ fn reload_reads_the_file_again_and_a_bad_one_changes_nothing() {
     assert_eq!(session.session.status().model, "big");
     home.configure(&json!({"default_model": "new", "llm_config": {"api_url": server.url()}}));
     let good = session.command("/reload");
-    assert_eq!(good, (true, "Read again.".to_owned()));
+    assert_eq!(
+        good,
+        (
+            true,
+            "Read again: the configuration, the index file, the memories and your commands.".to_owned()
+        )
+    );
     session.ask("two");
     let (first, second) = (server.request(0).json(), server.request(1).json());
     assert_eq!(second["model"], "new");
@@ -285,6 +291,157 @@ fn what_the_model_has_is_shown() {
     snapshot("help", &home, &server, &help);
     let (_, prompt) = session.command("/prompt");
     assert!(prompt.contains(home.project().to_str().unwrap()), "{prompt}");
+}
+
+#[test]
+fn what_was_said_is_counted_copied_and_asked_again() {
+    let server = MockServer::start();
+    server
+        .answer(
+            Answer::sse()
+                .text("The first answer.")
+                .finish("stop")
+                .usage(1200, 34)
+                .done(),
+        )
+        .answer(Answer::says("Another one."));
+    let home = home(&server);
+    let mut session = home.terminal_session(SessionOptions::default());
+    session.ask("hello");
+    let mut text = answers(&mut session, &["/usage", "/pager", "/prompt", "/reload", "/copy"]);
+    let clipboard = session.events.iter().find_map(|event| match &event.kind {
+        EventKind::Render { ansi, .. } => Some(ansi.strip_prefix("\x1b]52;c;")?.strip_suffix("\x1b\\")?.to_owned()),
+        _ => None,
+    });
+    assert_eq!(
+        clipboard.as_deref(),
+        Some("VGhlIGZpcnN0IGFuc3dlci4="),
+        "the answer in base64"
+    );
+    text.push_str(&answers(&mut session, &["/model tiny", "/retry"]));
+    let project_id = text.lines().find_map(|line| line.strip_prefix("- Project ID: "));
+    let project_id = project_id.unwrap().to_owned();
+    text = text.replace(&project_id, "<project id>");
+    session.forget();
+    text.push_str(&answers(&mut session, &["/clear", "/clear now", "/quit"]));
+    snapshot("conversation", &home, &server, &text);
+    assert_eq!(server.request(1).json()["model"], "tiny");
+}
+
+#[test]
+fn jobs_of_the_background_are_listed_and_ended() {
+    let server = MockServer::start();
+    server
+        .answer(Answer::calls(&[(
+            "c1",
+            "bash",
+            json!({"command": "echo begun; exec sleep 600", "background": true}),
+        )]))
+        .answer_with(|_| Answer::says("ok"));
+    let home = home(&server);
+    let mut session = home.session(SessionOptions::default());
+    let mut text = answers(&mut session, &["/jobs"]);
+    session.ask("serve it");
+    let completed = |session: &TestSession, line: &str| {
+        let found = session.session.complete(line, line.len()).into_iter();
+        found.map(|candidate| candidate.text).collect::<Vec<_>>()
+    };
+    let jobs = completed(&session, "/jobs kill ");
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    let kill = format!("/jobs kill {}", jobs[0]);
+    crate::support::gates::wait_until("its output", || session.command("/jobs").1.contains("6 bytes"));
+    text.push_str(&answers(
+        &mut session,
+        &["/jobs", "/jobs kill nothing", &kill, "/jobs stop", "/jobs kill"],
+    ));
+    assert!(completed(&session, "/jobs kill ").is_empty(), "it has ended");
+    // Times and numbers of processes are never the same.
+    let masked: Vec<String> = text
+        .split_inclusive(' ')
+        .map(|word| match word.trim_end().trim_end_matches(['.', ',']) {
+            number if number.contains('.') && number.parse::<f64>().is_ok() => word.replace(number, "N.N"),
+            number if number.len() > 1 && number.parse::<u32>().is_ok() => word.replace(number, "PID"),
+            _ => word.to_owned(),
+        })
+        .collect();
+    snapshot("jobs", &home, &server, &masked.concat());
+}
+
+#[test]
+fn a_server_is_set_up_by_questions() {
+    let server = MockServer::start();
+    server.answer_with(|_| Answer::says("ready"));
+    server.on_path(
+        "/v1/models",
+        Answer::json(200, &json!({"data": [{"id": "big"}, {"id": "tiny"}]})),
+    );
+    let home = home(&server);
+    let mut session = home.session(SessionOptions::default());
+    let mut text = String::from("> /setup\n");
+    session.submit("/setup");
+    let mut answered = 0;
+    let output = loop {
+        let next = session.wait("a question or the end", |kind| match kind {
+            EventKind::Question { id, .. } => *id == format!("question-{}", answered + 1),
+            EventKind::CommandOutput { .. } => true,
+            _ => false,
+        });
+        match next {
+            EventKind::Question {
+                id,
+                text: question,
+                choices,
+                default,
+            } => {
+                answered += 1;
+                let choices = if choices.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", choices.join(", "))
+                };
+                let default = default.unwrap_or_default();
+                let answer = match answered {
+                    1 if !choices.is_empty() => "another".to_owned(),
+                    _ if question.contains("variable") => "none".to_owned(),
+                    _ if question.contains("model") => "tiny".to_owned(),
+                    _ => server.url(),
+                };
+                // What runs on this machine is no matter of the test.
+                if answer != "another" {
+                    text.push_str(&format!("? {question}{choices} [{default}]\n{answer}\n"));
+                }
+                session.session.answer(id, answer.into()).unwrap();
+            }
+            EventKind::CommandOutput { text, .. } => break text,
+            _ => unreachable!(),
+        }
+    };
+    text.push_str(&output);
+    snapshot("setup", &home, &server, &text);
+    assert_eq!(session.session.status().model, "tiny");
+}
+
+#[test]
+fn every_command_answers_in_a_snapshot() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/snapshots");
+    let mut all = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().contains("__commands__") {
+            all.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+    let typed: std::collections::BTreeSet<&str> = all
+        .lines()
+        .filter_map(|line| line.strip_prefix("> /")?.split_whitespace().next())
+        .collect();
+    for command in agent_smith_core::command::Registry::builtin().list() {
+        assert!(
+            typed.contains(command.name),
+            "no snapshot has the answer of /{}",
+            command.name
+        );
+    }
 }
 
 #[test]

@@ -29,11 +29,11 @@ fn run(names: &[&str], variables: &[(&str, &Path)]) {
 }
 
 #[track_caller]
-fn run_over(carrier: &str) {
+fn run_over(names: &[&str], carrier: &str) {
     let home = Home::new();
     let library = skip::core_library();
     run(
-        &["shim_carriers"],
+        names,
         &[
             ("HOME", home.path()),
             ("AGENT_SMITH_CORE", &library),
@@ -65,12 +65,18 @@ fn the_package_is_whole() {
 
 #[test]
 fn over_the_core_in_the_process_nothing_that_goes_wrong_reaches_the_host() {
-    run_over("native");
+    run_over(&["shim_carriers"], "native");
 }
 
 #[test]
 fn over_the_sidecar_nothing_that_goes_wrong_reaches_the_host() {
-    run_over("sidecar");
+    run_over(&["shim_carriers"], "sidecar");
+}
+
+#[test]
+fn what_a_real_core_offers_completes_the_line_over_both_ways() {
+    run_over(&["shim_complete"], "native");
+    run_over(&["shim_complete"], "sidecar");
 }
 
 /// The ranges of characters that take `cells` cells.

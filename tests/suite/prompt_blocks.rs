@@ -4,6 +4,11 @@ use std::path::Path;
 
 use agent_smith_core::prompt::{MemoryEntry, ProjectContext, build_system_prompt, load_index_file};
 use agent_smith_core::role::{ROLES, Role};
+use agent_smith_core::runtime::SessionOptions;
+
+use crate::support::answers::Answer;
+use crate::support::home::Home;
+use crate::support::mock_server::MockServer;
 
 fn project() -> ProjectContext {
     ProjectContext {
@@ -106,6 +111,37 @@ fn the_direct_prompt_leaves_room_for_the_tools() {
         "{} characters",
         serialized.chars().count()
     );
+}
+
+/// The limit for a direct turn's system prompt together with its tools, both as they are serialized, while the tools are
+/// those for exploring, editing, the shell and git.
+const DIRECT_CHARS: usize = 6_500;
+
+#[test]
+fn the_direct_prompt_and_its_tools_as_serialized_stay_short() {
+    let server = MockServer::start();
+    server.answer(Answer::says("ok"));
+    let home = Home::with_server(&server.url());
+    let git = home.project().join(".git");
+    std::fs::create_dir_all(&git).unwrap();
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let config = "[remote \"origin\"]\n\turl = git@example.org:ann/shop.git\n";
+    std::fs::write(git.join("config"), config).unwrap();
+    let mut session = home.session(SessionOptions::default());
+    session.ask("hello");
+    let body = server.request(0).json();
+    let chars = |value: &serde_json::Value| serde_json::to_string(value).unwrap().chars().count();
+    let (prompt, tools) = (chars(&body["messages"][0]["content"]), chars(&body["tools"]));
+    println!(
+        "direct: prompt {prompt} + tools {tools} = {} characters",
+        prompt + tools
+    );
+    for tool in body["tools"].as_array().unwrap() {
+        println!("  {}: {}", tool["function"]["name"], chars(tool));
+    }
+    assert_eq!(body["messages"][0]["role"], "system");
+    assert!(tools > 1_000, "the tools are offered");
+    assert!(prompt + tools <= DIRECT_CHARS, "{prompt} + {tools}");
 }
 
 #[test]

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use agent_smith_core::persistence::{MessageRecord, Store, StoreOptions};
 use agent_smith_core::protocol::order::OrderCheck;
-use agent_smith_core::protocol::{Event, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo, PROTOCOL_VERSION, Submit};
+use agent_smith_core::protocol::{
+    Event, EventKind, HELLO_TERM_DEFAULT, Hello, HostInfo, PROTOCOL_VERSION, Submit, TermInfo,
+};
 use agent_smith_core::runtime::{Session, SessionOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -90,20 +92,28 @@ impl Home {
 
     /// A session in this process.
     pub fn session(&self, options: SessionOptions) -> TestSession {
-        self.open(options, false)
+        self.open(options, false, false)
     }
 
     /// A session in this process whose events are drawn, too.
     pub fn rendered_session(&self, options: SessionOptions) -> TestSession {
-        self.open(options, true)
+        self.open(options, true, false)
     }
 
-    fn open(&self, options: SessionOptions, render: bool) -> TestSession {
+    /// The same for a client that is a terminal.
+    pub fn terminal_session(&self, options: SessionOptions) -> TestSession {
+        self.open(options, true, true)
+    }
+
+    fn open(&self, options: SessionOptions, render: bool, is_tty: bool) -> TestSession {
         let hello = Hello {
             protocol: PROTOCOL_VERSION,
             client: "test".to_owned(),
             host: HostInfo::default(),
-            term: HELLO_TERM_DEFAULT,
+            term: TermInfo {
+                is_tty,
+                ..HELLO_TERM_DEFAULT
+            },
             palette: None,
             cwd: self.project().to_str().unwrap().to_owned(),
             env: Some(self.env()),

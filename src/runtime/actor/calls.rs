@@ -64,6 +64,9 @@ impl Actor {
         if running && !command.during_turn {
             return Err(has_to_wait(&format!("/{}", command.name)));
         }
+        if command.args.is_empty() && !call.arguments.trim().is_empty() {
+            return Err(command.misused(format!("/{} takes no arguments", command.name)));
+        }
         let cancel = CancelToken::new_root();
         self.command_cancel = cancel.clone();
         inbox.attend(&cancel, running, (command.run)(call, self)).await
