@@ -27,6 +27,7 @@ mod suite {
     mod config_layers;
     mod config_merge;
     mod contract;
+    mod costs;
     mod demo;
     mod embedding;
     mod exec_cassette;
