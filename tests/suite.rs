@@ -22,12 +22,14 @@ mod suite {
     mod command_user;
     mod commands;
     mod completing;
+    mod config_cli;
     mod config_code;
     mod config_docs;
     mod config_layers;
     mod config_merge;
     mod contract;
     mod demo;
+    mod doctor;
     mod embedding;
     mod exec_cassette;
     mod exec_cli;
@@ -67,6 +69,7 @@ mod suite {
     mod tool_files;
     mod tool_git;
     mod tool_jobs;
+    mod tool_replace;
     mod ui_screen;
 }
 

@@ -5,6 +5,7 @@
 //! | `native` | the Lua module `agent_smith.core`: sessions as userdata, in the host's own process |
 //! | `sidecar` | `agent-smith serve`: one session on two pipes, JSON lines, where a host can load nothing |
 //! | `lines`, `watch` | what the sidecar reads, and how it learns that its client is gone |
+//! | `probe` | whether a shared object is the module |
 //! | `convert` | values across the border, the same through both |
 //! | `guard` | the fork check and the catch that stand at every entry |
 //!
@@ -14,6 +15,7 @@ mod convert;
 mod guard;
 mod lines;
 pub mod native;
+pub mod probe;
 pub mod sidecar;
 mod watch;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use super::config::ConfigCommand;
 use super::db::DbCommand;
 
 /// A coding agent for the terminal. Without a subcommand it opens its own shell.
@@ -26,7 +27,8 @@ pub(super) enum Command {
     ///
     /// For hosts that cannot load the core: see docs/EMBEDDING.md. It ends with its client.
     Serve,
-    /// Check the configuration and the store, and say what to do about what is wrong
+    /// Check the host, the carriers, the configuration, the model server, the store and the terminal, and say what to do
+    /// about what is wrong
     Doctor {
         /// Move a damaged database aside and bring what is readable in it into a new one
         #[arg(long)]
@@ -34,6 +36,11 @@ pub(super) enum Command {
         /// Print the checks as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Show the configuration, or edit the user's file
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
     },
     /// Look after the database
     Db {

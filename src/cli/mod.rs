@@ -1,6 +1,7 @@
 //! The command line of the executable: one file a subcommand, one declaration from which parsing and help derive.
 
 mod args;
+mod config;
 mod db;
 mod doctor;
 mod exec;
@@ -65,12 +66,11 @@ pub fn main() -> ExitCode {
     // A panic is told here, in one line and with the place it was at; the hook itself says nothing.
     quiet_panics();
     catch(|| Ok(dispatch(args.command))).unwrap_or_else(|defect| {
-        let place = defect
-            .cause
-            .as_ref()
-            .map(|place| format!("; {place}"))
-            .unwrap_or_default();
-        write_stderr(&format!("agent-smith: {}{place}\n", one_line(&defect.to_string())));
+        let place = defect.cause.as_deref().unwrap_or("at an unknown place");
+        write_stderr(&format!(
+            "agent-smith: {}, {place}; please report this\n",
+            one_line(&defect.message)
+        ));
         Exit::Error.into()
     })
 }
@@ -80,6 +80,7 @@ fn dispatch(command: Option<Command>) -> ExitCode {
         Some(Command::Exec(exec)) => exec::run(exec).into(),
         Some(Command::Serve) => serve::run().into(),
         Some(Command::Doctor { repair, json }) => doctor::run(repair, json).into(),
+        Some(Command::Config { command }) => config::run(command).into(),
         Some(Command::Db { command }) => db::run(&command).into(),
         None => shell::run(),
     }

@@ -49,6 +49,9 @@ async fn run(call: CommandLine<'_>, host: &mut dyn CommandHost) -> Result<Comman
         selected.step
     );
     text.push_str(&note);
+    if host.config().opt_str("llm_config.api_url").is_none() {
+        text.push_str("No model server is set up; `/setup` connects one.\n");
+    }
     if let Some(list) = host.known_models().filter(|list| !list.models.is_empty())
         && names.first() == Some(&selected.model.as_str())
         && list.models.iter().all(|row| row.id != selected.model)

@@ -15,6 +15,7 @@ use super::cassette::{Recorder, Tap};
 use super::exchange::{NoAnswer, Outgoing};
 use super::failure::{Code, Fault};
 use super::http::{self, Endpoint};
+use super::pool::Pool;
 use super::provider::{BoxFuture, ChatRequest, ChatResponse, LlmFailure, Provider, StreamEvent};
 use super::quirks::{EffortForm, MaxTokens, Quirks, ReasoningEcho};
 use super::redact;
@@ -30,7 +31,7 @@ pub struct Client {
     config: ClientConfig,
     endpoint: Endpoint,
     /// Built at first use: for an encrypted address that reads the system's certificates.
-    http: OnceLock<Result<reqwest::Client, AgentError>>,
+    pool: OnceLock<Result<Pool, AgentError>>,
     secrets: Mutex<Vec<Secret>>,
     /// Members this server refused by name; they are left out from then on.
     refused: Mutex<BTreeSet<String>>,
@@ -53,7 +54,7 @@ impl Client {
         Ok(Self {
             config,
             endpoint,
-            http: OnceLock::new(),
+            pool: OnceLock::new(),
             secrets: Mutex::new(secrets),
             refused: Mutex::default(),
             last_body: AtomicUsize::new(4096),
@@ -112,8 +113,8 @@ impl Client {
         http::headers(&self.config, self.quirks(model).key_header)
     }
 
-    fn http(&self) -> Result<&reqwest::Client, AgentError> {
-        self.http
+    fn pool(&self) -> Result<&Pool, AgentError> {
+        self.pool
             .get_or_init(|| http::build(&self.config, &self.endpoint))
             .as_ref()
             .map_err(Clone::clone)
@@ -182,7 +183,7 @@ impl Client {
         limits: &'a Limits,
     ) -> Result<Outgoing<'a>, AgentError> {
         Ok(Outgoing {
-            http: self.http()?,
+            pool: self.pool()?,
             method,
             url: url.clone(),
             headers,

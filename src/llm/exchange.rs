@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::answer::{self, Limits};
 use super::cassette::Tap;
 use super::failure::{Code, Fault};
+use super::pool::Pool;
 use super::send::WatchedBody;
 use crate::cancel::CancelToken;
 
@@ -20,9 +21,12 @@ const ERROR_BODY_WAIT: Duration = Duration::from_secs(10);
 /// Redirects that are followed, all within the same origin.
 const REDIRECTS: usize = 3;
 
+/// How often a request is sent again because the connection it went out on had been given up by the server.
+const GIVEN_UP: usize = 3;
+
 /// A request that is ready to be sent.
 pub(crate) struct Outgoing<'a> {
-    pub http: &'a reqwest::Client,
+    pub pool: &'a Pool,
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
@@ -35,11 +39,18 @@ pub(crate) struct Outgoing<'a> {
 /// Why there is no answer: `None` is a cancellation.
 pub(crate) type NoAnswer = Option<Box<Fault>>;
 
+/// Why a request got no head of an answer.
+enum Unsent {
+    /// The connection could not be made, or broke.
+    Broke(reqwest::Error),
+    Other(NoAnswer),
+}
+
 impl Outgoing<'_> {
     /// Sends it and waits for the head of an answer that is no refusal.
     pub async fn exchange(mut self, mut tap: Option<&mut Tap>, cancel: &CancelToken) -> Result<Response, NoAnswer> {
         for _ in 0..=REDIRECTS {
-            let response = self.send_once(cancel).await.inspect_err(|fault| {
+            let response = self.send(cancel).await.inspect_err(|fault| {
                 if let (Some(tap), Some(fault)) = (tap.as_deref_mut(), fault) {
                     tap.broke(fault);
                 }
@@ -70,8 +81,29 @@ impl Outgoing<'_> {
         Err(Some(Fault::new(Code::NotFound, "it redirects in a circle").into()))
     }
 
-    async fn send_once(&self, cancel: &CancelToken) -> Result<Response, NoAnswer> {
+    /// Sends it; once more where the connection had been used before and was closed before anything of an answer came.
+    async fn send(&self, cancel: &CancelToken) -> Result<Response, NoAnswer> {
+        let mut again = 0;
+        loop {
+            let dials = self.pool.dials.count();
+            match self.send_once(cancel).await {
+                Err(Unsent::Broke(error)) => {
+                    let is_old = dials > 0 && self.pool.dials.count() == dials;
+                    if !is_old || again == GIVEN_UP || error.is_timeout() {
+                        return Err(Some(answer::transport(&error, "the request").into()));
+                    }
+                    again += 1;
+                    tracing::debug!(%error, "the connection had been given up: the request goes out on another one");
+                }
+                Err(Unsent::Other(none)) => return Err(none),
+                Ok(response) => return Ok(response),
+            }
+        }
+    }
+
+    async fn send_once(&self, cancel: &CancelToken) -> Result<Response, Unsent> {
         let mut request = self
+            .pool
             .http
             .request(self.method.clone(), self.url.clone())
             .headers(self.headers.clone());
@@ -83,15 +115,13 @@ impl Outgoing<'_> {
         tokio::pin!(sending);
         let begun = Instant::now();
         let answer_limit = self.limits.headers;
-        let late = |what: String| Err(Some(Fault::new(Code::Timeout, what).into()));
+        let late = |what: String| Err(Unsent::Other(Some(Fault::new(Code::Timeout, what).into())));
         let mut wake = begun + answer_limit.min(self.send);
         loop {
             let now = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Err(None),
-                response = &mut sending => {
-                    return response.map_err(|error| Some(answer::transport(&error, "the request").into()));
-                }
+                () = cancel.cancelled() => return Err(Unsent::Other(None)),
+                response = &mut sending => return response.map_err(Unsent::Broke),
                 () = tokio::time::sleep_until(wake) => Instant::now(),
             };
             let deadline = progress.deadline(self.send).map(Instant::from);

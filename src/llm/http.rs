@@ -8,6 +8,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use super::pool::{Dials, Pool};
 use super::quirks::KeyHeader;
 use super::redact::is_secret_name;
 use super::secret::Secret;
@@ -134,14 +135,16 @@ fn shown(api_url: &str) -> String {
 }
 
 /// Builds the pooled client.
-pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<reqwest::Client, AgentError> {
+pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<Pool, AgentError> {
     let proxies = proxies(&config.proxies)?;
     let encrypted = endpoint.chat.scheme() == "https"
         || [&config.proxies.http, &config.proxies.all]
             .into_iter()
             .flatten()
             .any(|proxy| proxy.starts_with("https:"));
+    let dials = Dials::default();
     let mut builder = reqwest::Client::builder()
+        .connector_layer(dials.clone())
         .tls_backend_preconfigured(tls(config, encrypted)?)
         .connect_timeout(config.timeouts.connect)
         .redirect(reqwest::redirect::Policy::none())
@@ -150,7 +153,7 @@ pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<reqwes
     for proxy in proxies {
         builder = builder.proxy(proxy);
     }
-    builder.build().map_err(|error| {
+    let http = builder.build().map_err(|error| {
         AgentError::new(
             ErrorKind::Internal,
             "http_client",
@@ -158,7 +161,8 @@ pub(crate) fn build(config: &ClientConfig, endpoint: &Endpoint) -> Result<reqwes
         )
         .from_origin("llm")
         .with_cause(&error)
-    })
+    })?;
+    Ok(Pool { http, dials })
 }
 
 /// The TLS settings. For plain addresses there are no certificates to load: the settings only fill the place.

@@ -25,6 +25,7 @@ mod http;
 mod ids;
 mod json;
 mod merge;
+mod pool;
 mod probe;
 mod provider;
 pub mod quirks;

@@ -80,6 +80,10 @@ impl Told {
         if let Some(code) = self.minimax.and_then(minimax) {
             return code;
         }
+        // How a LiteLLM without a database says that it does not know the key, with the status 400.
+        if word(&["no_db_connection"]) {
+            return Code::Auth;
+        }
         let no_money = [
             "insufficient balance",
             "insufficient credit",

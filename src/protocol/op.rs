@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::Usage;
-use crate::protocol::event::SessionState;
+use crate::protocol::payload::SessionState;
 
 /// One request of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

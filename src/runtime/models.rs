@@ -116,7 +116,11 @@ impl ConfiguredModels {
         })
     }
 
-    fn client_config(&self, model: &str) -> Result<ClientConfig, AgentError> {
+    /// How a model's server is asked.
+    ///
+    /// # Errors
+    /// `schema` where no server is configured.
+    pub fn client_config(&self, model: &str) -> Result<ClientConfig, AgentError> {
         let config = &self.config;
         let api_url = config.opt_str("llm_config.api_url").ok_or_else(no_server)?;
         let var = |name: &str| self.env.get(name).and_then(|value| value.to_str()).map(str::to_owned);

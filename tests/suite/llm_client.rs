@@ -177,6 +177,40 @@ async fn connections_are_used_again() {
 }
 
 #[tokio::test]
+async fn a_connection_that_the_server_gave_up_is_no_failure() {
+    let server = MockServer::start();
+    server
+        .answer(Answer::says("One."))
+        .answer(Answer::reset())
+        .answer(Answer::says("Two."))
+        .answer(Answer::reset())
+        .answer(Answer::says("Three."));
+    let client = client(&server);
+    for text in ["One.", "Two.", "Three."] {
+        assert_eq!(ask(&client).await.0.unwrap().message.content, text);
+    }
+    // Each was sent again on a connection of its own, and once.
+    let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections, [0, 0, 1, 1, 2]);
+
+    // A server that breaks a new connection is a failure, and so is one that breaks the second, too.
+    let server = MockServer::start();
+    server.answer(Answer::reset()).answer(Answer::says("One."));
+    let client = self::client(&server);
+    assert_eq!(&*ask(&client).await.0.unwrap_err().error.code, "connection");
+    assert_eq!(ask(&client).await.0.unwrap().message.content, "One.");
+    server.answer(Answer::reset()).answer(Answer::reset());
+    assert_eq!(&*ask(&client).await.0.unwrap_err().error.code, "connection");
+    assert_eq!(server.requests().len(), 4);
+    // What broke in the middle of an answer is not sent again.
+    server.answer(Answer::says("Two."));
+    ask(&client).await.0.unwrap();
+    server.answer(Answer::sse().text("Half").end(End::Reset));
+    assert!(ask(&client).await.0.unwrap_err().emitted_output);
+    assert_eq!(server.requests().len(), 6);
+}
+
+#[tokio::test]
 async fn silence_ends_in_a_timeout_with_what_came() {
     let server = MockServer::start();
     server.answer(Answer::sse().text("Hel").end(End::Hang));

@@ -87,8 +87,8 @@ fn empty() -> Answer {
 fn failures_and_empty_answers_are_repeated_in_their_layers() {
     let server = MockServer::start();
     server
-        .answer(Answer::error(500, "Broke."))
         .answer(Answer::reset())
+        .answer(Answer::error(500, "Broke."))
         .answer(empty())
         .answer(Answer::error(503, "Loading model"))
         .answer(Answer::says("At last."));
@@ -106,8 +106,8 @@ fn failures_and_empty_answers_are_repeated_in_their_layers() {
     assert_eq!(
         told,
         [
-            ("server", 1, 2),
-            ("connection", 2, 2),
+            ("connection", 1, 2),
+            ("server", 2, 2),
             ("empty_response", 1, 2),
             ("overloaded", 1, 2)
         ]

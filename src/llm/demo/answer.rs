@@ -51,7 +51,10 @@ pub(super) fn compose(seen: &Seen<'_>) -> String {
         out.push_str("\n## What git says\n\n");
         out.push_str(&history(git));
     }
-    out.push_str("\nSet `llm_config.api_url` in ~/.config/lilush/agent_smith.json to talk to a real model.\n");
+    out.push_str(
+        "\nTo talk to a real model, type `/setup` in the shell, or set `llm_config.api_url` in \
+         ~/.config/lilush/agent_smith.json.\n",
+    );
     out
 }
 

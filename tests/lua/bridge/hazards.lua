@@ -46,11 +46,20 @@ local hazards = {}
 -- Sessions come and go in one process; nothing of them stays.
 hazards.cycles = function()
 	local first_threads, first_fds
+	-- Where everything takes its time, each step is a sign of life.
+	local progress = function(step)
+		if plan.progress then
+			script.say({ step = step })
+		end
+	end
 	for cycle = 1, plan.cycles do
 		local session = assert(script.open(plan))
+		progress("open")
 		assert(session:submit({ line = "cycle " .. cycle }))
 		if plan.wait then
-			script.wait_for(session, plan.wait)
+			script.wait_for(session, plan.wait, function(event)
+				progress(event.type)
+			end)
 		end
 		assert(session:cancel())
 		assert(session:close())
