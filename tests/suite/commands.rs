@@ -308,7 +308,10 @@ fn what_was_said_is_counted_copied_and_asked_again() {
     let home = home(&server);
     let mut session = home.terminal_session(SessionOptions::default());
     session.ask("hello");
-    let mut text = answers(&mut session, &["/usage", "/pager", "/prompt", "/reload", "/diff", "/copy"]);
+    let mut text = answers(
+        &mut session,
+        &["/usage", "/pager", "/prompt", "/reload", "/diff", "/copy"],
+    );
     let clipboard = session.events.iter().find_map(|event| match &event.kind {
         EventKind::Render { ansi, .. } => Some(ansi.strip_prefix("\x1b]52;c;")?.strip_suffix("\x1b\\")?.to_owned()),
         _ => None,
