@@ -28,6 +28,7 @@ mod suite {
     mod config_layers;
     mod config_merge;
     mod contract;
+    mod costs;
     mod demo;
     mod doctor;
     mod embedding;

@@ -177,12 +177,12 @@ pub trait CommandHost: Send {
     fn fetch_models(&mut self) -> HostFuture<'_, ModelList>;
     /// All tools.
     fn tools(&self) -> Vec<ToolRow>;
+    /// What the tools changed, compared with the files as they are now.
+    fn changes(&self) -> HostFuture<'_, ChangeViews>;
     /// The commands in the background, those that have ended too.
     fn jobs(&self) -> Vec<JobRow>;
     /// Ends one with everything it started; gives what became of it.
     fn kill_job<'a>(&'a mut self, id: &'a str) -> HostFuture<'a, JobRow>;
-    /// What the tools changed, compared with the files as they are now.
-    fn changes(&self) -> HostFuture<'_, ChangeViews>;
     /// The system prompt.
     fn system_prompt(&self) -> PromptView;
     /// Asks the last line again once the command has ended, in place of its last answer; gives the line.

@@ -38,7 +38,9 @@ fn row(name: &str, usage: &Usage) -> String {
     let cached = usage
         .cached_tokens
         .map_or_else(|| "–".to_owned(), |tokens| tokens.to_string());
-    let cost = usage.cost.map_or_else(|| "–".to_owned(), |cost| format!("${cost:.4}"));
+    let cost = usage
+        .cost
+        .map_or_else(|| "–".to_owned(), |cost| format!("{mark}${cost:.4}"));
     format!(
         "| {name} | {} | {mark}{} | {cached} | {mark}{} | {cost} |\n",
         usage.requests, usage.prompt_tokens, usage.completion_tokens

@@ -2,7 +2,6 @@
 //!
 //! A list has an age and can be kept; nothing here is asked for before a request.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::Method;
@@ -74,50 +73,6 @@ impl Catalogue {
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::from_millis(now_ms().saturating_sub(self.fetched_ms))
-    }
-}
-
-/// A list that is kept until it is too old.
-#[derive(Debug, Default)]
-pub struct CatalogueCache {
-    current: Mutex<Option<Arc<Catalogue>>>,
-}
-
-impl CatalogueCache {
-    /// A cache that begins with a list from an earlier session.
-    #[must_use]
-    pub fn with(catalogue: Catalogue) -> Self {
-        Self {
-            current: Mutex::new(Some(Arc::new(catalogue))),
-        }
-    }
-
-    /// The list, however old it is, without asking anyone: what a request's preparation may look at.
-    #[must_use]
-    pub fn current(&self) -> Option<Arc<Catalogue>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The list, asked for anew where it is older than `max_age` or missing. An old list is better than none: it is
-    /// kept where the server does not answer, and the failure is told with it.
-    pub async fn refreshed(
-        &self,
-        client: &Client,
-        max_age: Duration,
-        cancel: &CancelToken,
-    ) -> (Option<Arc<Catalogue>>, Option<LlmFailure>) {
-        let current = self.current();
-        if current.as_ref().is_some_and(|catalogue| catalogue.age() <= max_age) {
-            return (current, None);
-        }
-        match client.models(cancel).await {
-            Ok(catalogue) => {
-                let catalogue = Arc::new(catalogue);
-                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&catalogue));
-                (Some(catalogue), None)
-            }
-            Err(failure) => (current, Some(failure)),
-        }
     }
 }
 

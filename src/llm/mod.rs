@@ -47,7 +47,7 @@ mod words;
 
 pub use answer::read_bytes;
 pub use cassette::{Recorder, Replay, Tape};
-pub use catalogue::{Catalogue, CatalogueCache, ModelInfo};
+pub use catalogue::{Catalogue, ModelInfo};
 pub use client::Client;
 pub use demo::{DEMO_MODEL, DemoProvider};
 pub use probe::{LocalServer, local_servers, servers_on};

@@ -1,19 +1,10 @@
-//! Counting tokens: what servers say in their several dialects, and an estimate where they say nothing.
-
-use std::collections::BTreeMap;
+//! Counting tokens: what servers say in their several dialects, and what they cost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::json::{float, number};
-use super::provider::{ChatRequest, ChatResponse};
-use crate::message::{Message, Usage};
-
-/// Characters a token takes on average; there is no tokenizer here.
-pub const CHARS_PER_TOKEN: usize = 4;
-
-/// Tokens a message costs beside its text (role and separators).
-const TOKENS_PER_MESSAGE: u64 = 4;
+use crate::message::Usage;
 
 /// Reads a `usage` member. `None` where it holds no count at all.
 #[must_use]
@@ -89,39 +80,6 @@ pub(crate) fn newer(old: Option<Usage>, new: Option<Usage>) -> Option<Usage> {
     }
 }
 
-/// An estimate for a request whose server told nothing: marked as one.
-#[must_use]
-pub fn estimate(request: &ChatRequest<'_>, response: &ChatResponse) -> Usage {
-    let tools: usize = request
-        .tools
-        .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
-        .sum();
-    Usage {
-        prompt_tokens: request.messages.iter().map(message_tokens).sum::<u64>() + tokens(tools),
-        completion_tokens: message_tokens(&response.message),
-        requests: 1,
-        estimated: true,
-        ..Usage::default()
-    }
-}
-
-/// The estimated size of one message.
-#[must_use]
-pub fn message_tokens(message: &Message) -> u64 {
-    let calls: usize = message
-        .tool_calls
-        .iter()
-        .map(|call| call.name.len() + call.arguments.len())
-        .sum();
-    let reasoning = message.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
-    tokens(message.content.len() + calls + reasoning) + TOKENS_PER_MESSAGE
-}
-
-fn tokens(chars: usize) -> u64 {
-    chars.div_ceil(CHARS_PER_TOKEN) as u64
-}
-
 /// What one million tokens cost, in the currency the server bills in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Price {
@@ -148,36 +106,6 @@ pub fn add_cost(usage: &mut Usage, price: &Price) {
             + part(usage.completion_tokens, price.completion),
     );
     usage.estimated = true;
-}
-
-/// The counts of a turn or session: the parent's, and those of its children by role.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UsageByRole {
-    /// What the user-facing role took itself.
-    pub parent: Usage,
-    /// What delegated work took, by the child's role.
-    pub children: BTreeMap<String, Usage>,
-}
-
-impl UsageByRole {
-    /// Counts a request: of the parent (`None`) or of the child role `role`.
-    pub fn add(&mut self, child_role: Option<&str>, usage: &Usage) {
-        match child_role {
-            None => self.parent.add(usage),
-            Some(role) => self.children.entry(role.to_owned()).or_default().add(usage),
-        }
-    }
-
-    /// All together.
-    #[must_use]
-    pub fn total(&self) -> Usage {
-        let mut total = self.parent.clone();
-        for usage in self.children.values() {
-            total.add(usage);
-        }
-        total
-    }
 }
 
 #[cfg(test)]
@@ -227,20 +155,5 @@ mod tests {
         let mut same = told.clone();
         add_cost(&mut same, &price);
         assert_eq!(same, told);
-    }
-
-    #[test]
-    fn children_are_counted_by_role() {
-        let one = Usage {
-            prompt_tokens: 1,
-            requests: 1,
-            ..Usage::default()
-        };
-        let mut by_role = UsageByRole::default();
-        by_role.add(None, &one);
-        by_role.add(Some("explorer"), &one);
-        by_role.add(Some("explorer"), &one);
-        assert_eq!(by_role.children["explorer"].prompt_tokens, 2);
-        assert_eq!(by_role.total().requests, 3);
     }
 }

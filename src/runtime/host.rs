@@ -318,6 +318,19 @@ impl CommandHost for Actor {
         registry.list().map(row).collect()
     }
 
+    fn changes(&self) -> HostFuture<'_, ChangeViews> {
+        let store = self.services.persistence.clone();
+        let conversation_id = self.shared.status().conversation_id;
+        // A turn's id begins with its number; where none runs, the last one counts.
+        let turn = match (self.lifecycle.current_turn(), &self.conversation) {
+            (Some(turn), _) => turn.number,
+            (None, Some(conversation)) => conversation.record.turns,
+            (None, None) => 0,
+        };
+        let cwd = self.cwd.clone();
+        Box::pin(async move { changes::views(store, conversation_id, turn, cwd).await })
+    }
+
     fn jobs(&self) -> Vec<JobRow> {
         self.tool_state.jobs().list().iter().map(job_row).collect()
     }
@@ -332,19 +345,6 @@ impl CommandHost for Actor {
             job.kill(self.services.tool.limits().kill_grace).await;
             Ok(job_row(&job.info()))
         })
-    }
-
-    fn changes(&self) -> HostFuture<'_, ChangeViews> {
-        let store = self.services.persistence.clone();
-        let conversation_id = self.shared.status().conversation_id;
-        // A turn's id begins with its number; where none runs, the last one counts.
-        let turn = match (self.lifecycle.current_turn(), &self.conversation) {
-            (Some(turn), _) => turn.number,
-            (None, Some(conversation)) => conversation.record.turns,
-            (None, None) => 0,
-        };
-        let cwd = self.cwd.clone();
-        Box::pin(async move { changes::views(store, conversation_id, turn, cwd).await })
     }
 
     fn system_prompt(&self) -> PromptView {

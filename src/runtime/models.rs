@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::cancel::CancelToken;
 use crate::config::Config;
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::usage::Price;
 use crate::llm::{
     BoxFuture, Catalogue, Client, ClientConfig, DEMO_MODEL, DemoProvider, Provider, ProxySettings, RequestParams,
     Secret, Timeouts,
@@ -56,6 +57,8 @@ pub struct Fallback {
     pub provider: Arc<dyn Provider>,
     /// The parameters of its requests.
     pub params: RequestParams,
+    /// What its tokens cost, where its list tells.
+    pub price: Option<Price>,
 }
 
 /// The models of the configuration. The HTTP client is made at the first request that needs it.
@@ -112,6 +115,9 @@ impl ConfiguredModels {
             profile: profile.to_owned(),
             provider: there.provider(&model)?,
             params: there.params(&model),
+            price: config
+                .opt_str("llm_config.api_url")
+                .and_then(|api_url| self.lists.get(api_url)?.find(&model)?.price),
             model,
         })
     }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::config::Config;
 use crate::message::ToolDefinition;
 use crate::role::Role;
@@ -36,7 +38,8 @@ impl BuiltinTools {
         // The models' keys are the shell's, not the commands': that of the server in use, and those of the profiles that
         // are not.
         scrub_env.extend(config.opt_str("llm_config.api_key_env").map(str::to_owned));
-        let profiles = config.table("profiles").into_iter().flat_map(serde_json::Map::values);
+        let profiles = config.value_at(&["profiles"]).and_then(Value::as_object);
+        let profiles = profiles.into_iter().flat_map(serde_json::Map::values);
         let keys = profiles.filter_map(|profile| profile.get("api_key_env")?.as_str());
         scrub_env.extend(keys.map(str::to_owned));
         let limits = ToolLimits {

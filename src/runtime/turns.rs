@@ -145,12 +145,17 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
                 provider: Arc::clone(&job.provider),
                 model: job.model.model.clone(),
                 params: services.model.params(&job.model.model),
+                price: services
+                    .model
+                    .known_models()
+                    .and_then(|list| list.find(&job.model.model)?.price),
             },
             job.fallbacks.iter().map(|fallback| Server {
                 profile: Some(fallback.profile.clone()),
                 provider: Arc::clone(&fallback.provider),
                 model: fallback.model.clone(),
                 params: fallback.params.clone(),
+                price: fallback.price,
             }),
         ),
         stream: true,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::cancel::CancelToken;
 use crate::conversation::WindowPolicy;
 use crate::error::AgentError;
+use crate::llm::usage::Price;
 use crate::llm::{EmptyRetryPolicy, Provider, RequestParams, RetryPolicy};
 use crate::message::{ToolDefinition, Usage};
 use crate::protocol::{EventKind, StopReason};
@@ -36,6 +37,8 @@ pub struct Server {
     pub model: String,
     /// Parameters of each request.
     pub params: RequestParams,
+    /// What its tokens cost by the server's list, for answers that do not tell.
+    pub price: Option<Price>,
 }
 
 /// The server of a turn, and those to go on with when it is down. A turn that went on to another one stays there.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::conversation::{estimate_message, estimate_tools};
 use crate::error::{AgentError, ErrorKind};
+use crate::llm::usage::add_cost;
 use crate::llm::{ChatRequest, ChatResponse, FinishReason, LlmFailure, StreamEvent, random};
 use crate::message::{Message, Usage};
 use crate::protocol::{EventKind, NoticeLevel, RequestFinish, SessionState};
@@ -190,7 +191,7 @@ async fn call_once(turn: &TurnContext, messages: &[Message]) -> Result<ChatRespo
     server.provider.chat(request, &mut sink, &turn.cancel).await
 }
 
-/// Adds what a try used: the server's own count, or an estimate marked as one.
+/// Adds what a try used: the server's own count and cost, or estimates marked as such.
 fn count(turn: &TurnContext, total: &mut Usage, told: Option<Usage>, messages: &[Message], answer: &Message) {
     let mut usage = told.unwrap_or_else(|| Usage {
         prompt_tokens: messages.iter().map(estimate_message).sum::<u64>() + estimate_tools(&turn.definitions),
@@ -199,6 +200,9 @@ fn count(turn: &TurnContext, total: &mut Usage, told: Option<Usage>, messages: &
         ..Usage::default()
     });
     usage.requests = 1;
+    if let Some(price) = &turn.servers.current().price {
+        add_cost(&mut usage, price);
+    }
     total.add(&usage);
     (turn.on_usage)(&usage);
 }

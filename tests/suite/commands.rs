@@ -430,7 +430,11 @@ fn every_command_answers_in_a_snapshot() {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.file_name().unwrap().to_str().unwrap().contains("__commands__") {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if ["__commands__", "__changed_files__"]
+            .iter()
+            .any(|part| name.contains(part))
+        {
             all.push_str(&std::fs::read_to_string(path).unwrap());
         }
     }

@@ -1,5 +1,6 @@
 //! What is configured, layer by layer, and whether the model server answers with it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::Check;
 use crate::cancel::CancelToken;
 use crate::config::{self, Config, DottedPath, KnownNames, Layer, Paths};
 use crate::error::{AgentError, ErrorKind};
-use crate::llm::{Catalogue, Client, DEMO_MODEL, LocalServer, Timeouts, local_servers};
+use crate::llm::{Catalogue, DEMO_MODEL, LocalServer, local_servers};
 use crate::nearest::nearest;
 use crate::persistence::{Store, StoreOptions};
 use crate::process::Environment;
@@ -105,7 +106,7 @@ fn server(config: &Config, models: &ConfiguredModels) -> Vec<Check> {
     let url = address(config);
     let begun = Instant::now();
     let model = models.select(crate::role::Role::Direct, None).model;
-    let asked = ask(models, &model);
+    let asked = ask(models, &url);
     let took = begun.elapsed().as_millis();
     match asked {
         Ok(catalogue) => {
@@ -157,23 +158,13 @@ fn none_configured() -> Check {
     }
 }
 
-fn ask(models: &ConfiguredModels, model: &str) -> Result<Catalogue, AgentError> {
-    let mut settings = models.client_config(model)?;
-    settings.timeouts = Timeouts {
-        connect: WAIT,
-        timeout: WAIT,
-        ..settings.timeouts
-    };
-    let client = Client::new(settings)?;
-    let asked = runtime()?.block_on(async { tokio::time::timeout(WAIT, client.models(&CancelToken::default())).await });
-    match asked {
-        Ok(answer) => answer.map_err(|failure| failure.error),
-        Err(_) => Err(AgentError::new(
-            ErrorKind::Transport,
-            "timeout",
-            format!("{} does not answer within {} s", client.server(), WAIT.as_secs()),
-        )),
-    }
+fn ask(models: &ConfiguredModels, address: &str) -> Result<Arc<Catalogue>, AgentError> {
+    let cancel = CancelToken::default();
+    let asked = runtime()?.block_on(async { tokio::time::timeout(WAIT, models.fetch_models(&cancel)).await });
+    asked.unwrap_or_else(|_| {
+        let message = format!("{address} does not answer within {} s", WAIT.as_secs());
+        Err(AgentError::new(ErrorKind::Transport, "timeout", message))
+    })
 }
 
 /// Whether the server has the model that a new conversation would ask.
