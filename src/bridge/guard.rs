@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -89,30 +89,29 @@ thread_local! {
 /// the store tells of it in its own words.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        std::panic::set_hook(Box::new(|panic| {
-            let place = panic.location().map(|place| format!("panicked at {place}"));
-            if is_contained() {
-                tracing::debug!(place, "the store contains: {}", reason(panic.payload()));
-                return;
-            }
-            let backtrace = Backtrace::capture();
-            let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(backtrace);
-            tracing::error!(
-                place,
-                "{}{}",
-                reason(panic.payload()),
-                backtrace.map(|trace| format!("\n{trace}")).unwrap_or_default()
-            );
-            // A panic while the thread ends has no place to keep it.
-            let _ = PLACE.try_with(|last| last.replace(place));
-        }));
-    });
+    ONCE.call_once(|| std::panic::set_hook(Box::new(on_panic)));
+}
+
+fn on_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(|place| format!("panicked at {place}"));
+    if is_contained() {
+        tracing::debug!(place, "the store contains: {}", reason(panic.payload()));
+        return;
+    }
+    let backtrace = Backtrace::capture();
+    let backtrace = match backtrace.status() {
+        BacktraceStatus::Captured => format!("\n{backtrace}"),
+        _ => String::new(),
+    };
+    tracing::error!(place, "{}{backtrace}", reason(panic.payload()));
+    // A panic while the thread ends has no place to keep it.
+    let _ = PLACE.try_with(|last| last.replace(place));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::persistence::{Batch, Store, StoreOptions};
 
     #[test]
     fn a_panic_comes_back_as_internal_with_its_reason() {
@@ -120,6 +119,25 @@ mod tests {
         assert_eq!(error.kind, ErrorKind::Internal);
         assert!(error.message.contains("boom 7") && error.hint.is_some());
         assert_eq!(catch(|| Ok(5)).unwrap(), 5);
+    }
+
+    #[test]
+    fn the_hook_keeps_the_place_of_our_own_panics_and_none_of_the_stores() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::new(StoreOptions::at(home.path().join("x.redb")));
+        let mut batch = Batch::new();
+        batch.put_config_patch(serde_json::json!({}));
+        store.commit_blocking(batch);
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(on_panic));
+        let contained = store.read_blocking(|_| -> Result<(), _> { panic!("the engine met a damaged page") });
+        let after_the_store = PLACE.take();
+        let caught = catch_unwind(|| panic!("a defect of ours"));
+        let after_ours = PLACE.take();
+        std::panic::set_hook(before);
+        assert!(contained.is_err() && caught.is_err());
+        assert_eq!(after_the_store, None);
+        assert!(after_ours.unwrap().contains("guard.rs"));
     }
 
     #[test]

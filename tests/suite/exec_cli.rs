@@ -45,6 +45,7 @@ fn help_and_version_are_no_failure_and_a_wrong_line_is_usage() {
         "--model",
         "--cwd",
         "--ephemeral",
+        "--steer",
         "130",
     ] {
         assert!(help.stdout.contains(option), "{option}");
@@ -57,6 +58,46 @@ fn help_and_version_are_no_failure_and_a_wrong_line_is_usage() {
     ] {
         assert_eq!(home.run(wrong).code, Some(2), "{wrong:?}");
     }
+}
+
+#[test]
+fn lines_of_stdin_join_the_turn_and_none_is_no_matter() {
+    let server = MockServer::start();
+    server.answer_with(|_| Answer::says("Done."));
+    let home = Home::with_server(&server.url());
+    // Stdin is at its end from the start.
+    let ran = home.run(&["exec", "--steer", "Go."]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"), "{}", ran.stderr);
+    let ran = home.run(&["exec", "--steer", "-"]);
+    assert_fails(&ran, 2, &["--steer reads lines from stdin", "as an argument"]);
+    // While the answer is held back, lines come: blank ones are none, and the last needs no end.
+    server.answer(
+        Answer::sse()
+            .text("Wait")
+            .gate("go")
+            .text(".")
+            .finish("stop")
+            .usage(1, 1)
+            .done(),
+    );
+    let mut command = home.command(["exec", "--steer", "--json", "First."]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut events = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    events.find(|event| event["type"] == "llm_text_delta").unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"second\n\n  \nthird\xff").unwrap();
+    drop(stdin);
+    for queued in ["second", "third\u{fffd}"] {
+        let event = events.find(|event| event["type"] == "input_queued").unwrap();
+        assert_eq!(event["data"]["text"], queued);
+    }
+    server.gate("go").open();
+    let settled = events.find(|event| event["type"] == "input_settled").unwrap();
+    assert_eq!(settled["data"]["inputs"], 3);
+    assert_eq!(events.last().unwrap()["data"]["text"], "Done.");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

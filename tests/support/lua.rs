@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agent_smith_core::protocol::PROTOCOL_VERSION;
 use portable_pty::CommandBuilder;
@@ -151,6 +151,8 @@ pub struct Lua {
     child: Child,
     lines: Receiver<Value>,
     stderr: Option<JoinHandle<String>>,
+    /// How long it may say nothing before it is taken for hung.
+    pub silence: Duration,
 }
 
 impl Lua {
@@ -175,6 +177,7 @@ impl Lua {
             child,
             lines,
             stderr: Some(stderr),
+            silence: PATIENCE * 3,
         }
     }
 
@@ -185,7 +188,7 @@ impl Lua {
     /// The next line it says; `None` at the end.
     #[track_caller]
     pub fn next(&mut self) -> Option<Value> {
-        match self.lines.recv_timeout(PATIENCE * 3) {
+        match self.lines.recv_timeout(self.silence) {
             Ok(value) => Some(value),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
@@ -204,11 +207,11 @@ impl Lua {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > self.silence {
                 let _ = self.child.kill();
                 panic!("the Lua process does not end");
             }
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         };
         (
             status.code(),
