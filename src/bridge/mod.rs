@@ -46,12 +46,40 @@ fn parse_op(name: &str, mut arguments: Map<String, Value>) -> Result<Op, AgentEr
     })
 }
 
-/// The same for `hello`, which opens a session instead of being done by one.
+/// The same for `hello`, which opens a session instead of being done by one. Where it names no directory, it is the one
+/// this process is in now, as it is with the environment.
 fn parse_hello(arguments: Map<String, Value>) -> Result<Hello, AgentError> {
     match parse_op("hello", arguments)? {
-        Op::Hello(hello) => Ok(*hello),
+        Op::Hello(mut hello) => {
+            if hello.cwd.is_empty() {
+                hello.cwd = own_directory()?;
+            }
+            Ok(*hello)
+        }
         other => Err(AgentError::internal("bridge", format!("a hello became {other:?}"))),
     }
+}
+
+fn own_directory() -> Result<String, AgentError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "on the host's own thread, in a call of its own: it cannot change meanwhile"
+    )]
+    let directory = std::env::current_dir();
+    let failed = |why: String| {
+        AgentError::new(
+            ErrorKind::Schema,
+            "cwd",
+            format!("the current directory cannot be used: {why}"),
+        )
+        .from_origin("bridge")
+        .with_hint("name a directory in hello's `cwd`")
+    };
+    directory
+        .map_err(|error| failed(error.to_string()))?
+        .into_os_string()
+        .into_string()
+        .map_err(|name| failed(format!("{} is not UTF-8", name.to_string_lossy())))
 }
 
 /// Does an op of a client; what goes wrong in it, a panic included, is an error.

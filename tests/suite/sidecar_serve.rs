@@ -167,6 +167,21 @@ impl Client {
 }
 
 #[test]
+fn a_hello_without_a_directory_means_the_one_it_was_started_in() {
+    let server = MockServer::start();
+    server
+        .answer(Answer::calls(&[("c1", "bash", json!({"command": "pwd -P"}))]))
+        .answer(Answer::says("There."));
+    let home = Home::with_server(&server.url());
+    let mut client = Client::start(&home);
+    assert_eq!(client.ask(r#"{"id":1,"op":"hello","protocol":1}"#)["ok"]["protocol"], 1);
+    client.send(r#"{"id":2,"op":"submit","line":"where?"}"#);
+    let output = client.event("tool_execution_finished")["data"]["content"].take();
+    let project = home.project().canonicalize().unwrap();
+    assert_eq!(output, format!("{}\n", project.display()));
+}
+
+#[test]
 fn text_that_is_no_utf8_loses_only_what_is_unreadable() {
     let server = MockServer::start();
     server.answer(Answer::says("Read."));
