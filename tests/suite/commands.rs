@@ -452,6 +452,31 @@ fn every_command_answers_in_a_snapshot() {
 }
 
 #[test]
+fn a_new_conversation_has_the_configured_model_and_is_told_what_holds() {
+    let server = MockServer::start();
+    server.answer_with(|_| Answer::says("ok"));
+    let home = home(&server);
+    let mut session = home.session(SessionOptions::default());
+    session.command("/model small");
+    session.command("/readonly on");
+    session.ask("one");
+    session.command("/new");
+    assert_eq!(
+        session.session.status().model,
+        "big",
+        "a model is chosen for one conversation"
+    );
+    session.ask("two");
+    let request = server.request(1).json();
+    assert_eq!(request["model"], "big");
+    let said = request["messages"][1]["content"].as_str().unwrap();
+    assert!(said.contains("Read-only") && said.ends_with("two"), "{said}");
+    session.ask("three");
+    let said = server.request(2).json()["messages"][3]["content"].to_string();
+    assert!(!said.contains("Read-only"), "told once: {said}");
+}
+
+#[test]
 fn a_cleared_conversation_is_gone_for_good() {
     let server = MockServer::start();
     server.answer_with(|_| Answer::says("ok"));
