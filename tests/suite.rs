@@ -66,6 +66,7 @@ mod suite {
     mod store_processes;
     mod store_repair;
     mod store_trouble;
+    mod thoughts;
     mod tool_code;
     mod tool_edit_properties;
     mod tool_files;

@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 
 /// What belongs to one server and must not go to another: dropped from `llm_config` under a profile that names a
 /// server of its own.
-const OF_THE_SERVER: [&str; 4] = ["api_key_env", "ca_file", "extra_headers", "extra_body"];
+const OF_THE_SERVER: [&str; 5] = ["api_key_env", "ca_file", "extra_headers", "extra_body", "quirks"];
 
 /// What stays at the top of the configuration; everything else of a profile goes into `llm_config`.
 const TOP_LEVEL: [&str; 2] = ["default_model", "models"];

@@ -18,6 +18,8 @@ pub struct RequestSettings {
     pub extra_body: Map<String, Value>,
     /// Headers of the request, in the order they were written. May be secret.
     pub extra_headers: Vec<(String, String)>,
+    /// How the server deviates: the name of a row and single members.
+    pub quirks: Map<String, Value>,
     /// How many tokens the model can see, where the user says so.
     pub context_window: Option<u64>,
 }
@@ -45,6 +47,7 @@ impl Config {
             max_tokens: either("max_tokens").and_then(super::schema::whole),
             reasoning_effort: either("reasoning_effort").and_then(Value::as_str).map(str::to_owned),
             extra_body: merged("extra_body"),
+            quirks: merged("quirks"),
             extra_headers: merged("extra_headers")
                 .into_iter()
                 .filter_map(|(name, value)| Some((name, value.as_str()?.to_owned())))

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
+use super::http::Endpoint;
 use super::quirks::Quirks;
 use super::secret::Secret;
+use crate::error::{AgentError, ErrorKind};
 
 /// The time limits of a request. The defaults are the product's documented ones.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +121,38 @@ impl ClientConfig {
         }
     }
 
+    /// Sets the deviations a user configured: the member `row` names a row of the table, the others change single
+    /// deviations of that row, or of what the table knows of this server. Nothing configured changes nothing.
+    ///
+    /// # Errors
+    /// `schema` where the row or a member does not exist, or a value does not fit.
+    pub fn set_quirks(&mut self, model: &str, mut changes: Map<String, Value>) -> Result<(), AgentError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let bad = |why: String| {
+            AgentError::new(
+                ErrorKind::Schema,
+                "bad_quirks",
+                format!("`llm_config.quirks` of {model}: {why}"),
+            )
+            .from_origin("llm")
+            .with_hint("docs/LLM.md lists the rows and their deviations")
+        };
+        let base = match changes.remove("row") {
+            None => {
+                let host = Endpoint::parse(&self.api_url)?.host;
+                Quirks::lookup(&host, model)
+            }
+            Some(Value::String(row)) => {
+                Quirks::named(&row).ok_or_else(|| bad(format!("there is no row \"{row}\" in the table")))?
+            }
+            Some(other) => return Err(bad(format!("`row` must be a row's name, but is {other}"))),
+        };
+        self.quirks = Some(base.with_overrides(&changes).map_err(bad)?);
+        Ok(())
+    }
+
     /// Sets the key.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<Secret>) -> Self {
@@ -128,6 +164,7 @@ impl ClientConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn proxies_come_from_the_snapshot_lower_case_first() {
@@ -142,6 +179,35 @@ mod tests {
         assert_eq!(proxies.http.as_deref(), Some("http://low:1"));
         assert_eq!(proxies.https.as_deref(), Some("http://s:2"));
         assert_eq!(proxies.no_proxy, "corp.example");
+    }
+
+    #[test]
+    fn configured_deviations_stand_over_the_table() {
+        let changed = |changes: Value| {
+            let mut config = ClientConfig::new("https://api.openai.com/v1");
+            let Value::Object(changes) = changes else { panic!() };
+            config.set_quirks("m", changes).map(|()| config.quirks)
+        };
+        assert_eq!(changed(json!({})).unwrap(), None);
+        let known = Quirks::lookup("api.openai.com", "m");
+        let one = changed(json!({"stream_options": false})).unwrap().unwrap();
+        assert_eq!((one.stream_options, one.max_tokens), (false, known.max_tokens));
+        let row = changed(json!({"row": "mistral", "stream_options": true}))
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (row.call_ids, row.stream_options),
+            (super::super::quirks::CallIds::Nine, true)
+        );
+        for wrong in [
+            json!({"row": "nobody"}),
+            json!({"row": 1}),
+            json!({"strem": 1}),
+            json!({"stream_options": "no"}),
+        ] {
+            let error = changed(wrong.clone()).unwrap_err();
+            assert_eq!(&*error.code, "bad_quirks", "{wrong}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::conversation::{Transcript, Window};
+use crate::llm::history;
 use crate::message::Usage;
 use crate::persistence::ConversationRecord;
 use crate::prompt::PromptState;
@@ -46,6 +47,10 @@ impl Conversation {
                 (Some(_), Some(role)) => children.entry(role).or_default().add(&used.usage),
                 _ => parent.add(&used.usage),
             }
+        }
+        // Nothing is written back: what a server would refuse is set right in each request's copy.
+        for repair in history::check(&messages) {
+            tracing::info!(conversation = %record.id, ?repair, "the transcript is set right whenever it is sent");
         }
         let kept = messages.len();
         let told = record

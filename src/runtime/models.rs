@@ -153,7 +153,9 @@ impl ConfiguredModels {
             recv: seconds("llm_config.recv_timeout"),
             stream_stall: seconds("llm_config.stream_stall_timeout"),
         };
-        client.extra_headers = config.request_settings(model).extra_headers.into_iter().collect();
+        let settings = config.request_settings(model);
+        client.extra_headers = settings.extra_headers.into_iter().collect();
+        client.set_quirks(model, settings.quirks)?;
         client.ca_file = config.opt_str("llm_config.ca_file").map(Into::into);
         client.proxies = ProxySettings::from_vars(var);
         Ok(client)

@@ -10,13 +10,17 @@ use agent_smith_core::llm::{
 };
 use agent_smith_core::message::{Message, ToolDefinition};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::support::ask::Ask;
 use crate::support::mock_server::MockServer;
-use crate::support::quirk_cases::{Case, cases, repeated, tools};
+use crate::support::quirk_cases::{Case, case_files, cases, repeated, tools};
 
 /// How many cases there are; a lost file must not pass for a green test.
 const COUNT: usize = 196;
+
+/// The digest of all of them, names and contents: what they expect is not for us to change.
+const DIGEST: &str = "99df05b04a32e4aaf63fe6ab48c89ef716deb3d8ab9dc7c48b714c91fb48003d";
 
 #[test]
 fn all_cases_are_here() {
@@ -27,6 +31,14 @@ fn all_cases_are_here() {
         *kinds.entry(case.0["kind"].as_str().unwrap().to_owned()).or_default() += 1;
     }
     println!("{COUNT} cases: {kinds:?}");
+    let mut digest = Sha256::new();
+    for (name, contents) in case_files() {
+        digest.update(name.as_bytes());
+        digest.update([0]);
+        digest.update(contents.as_bytes());
+    }
+    let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(digest, DIGEST, "the cases were changed");
     let known: HashSet<&str> = KINDS.iter().copied().collect();
     assert!(
         kinds.keys().all(|kind| known.contains(kind.as_str())),

@@ -1,6 +1,6 @@
 //! Plays the recorded quirks of real servers: each fixture becomes an answer of the mock server, write for write.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use agent_smith_core::message::ToolDefinition;
@@ -16,8 +16,8 @@ const GAP_MS: u64 = 1;
 #[derive(Clone)]
 pub struct Case(pub Value);
 
-/// All fixtures, by id.
-pub fn cases() -> Vec<Case> {
+/// The files of all fixtures, name and contents, in the order of their names.
+pub fn case_files() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llm_quirks/cases");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -25,8 +25,19 @@ pub fn cases() -> Vec<Case> {
         .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
-    let read = |path| Case(serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap());
+    let read = |path: PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read_to_string(path).unwrap())
+    };
     paths.into_iter().map(read).collect()
+}
+
+/// All fixtures, by id.
+pub fn cases() -> Vec<Case> {
+    let files = case_files().into_iter();
+    files
+        .map(|(_, contents)| Case(serde_json::from_str(&contents).unwrap()))
+        .collect()
 }
 
 /// The fixture called `id`.

@@ -97,6 +97,12 @@ const ENDPOINT: Section = Section {
             "Members added to the body of every chat request, over what is there.",
         )
         .example(r#"{"top_p": 0.9}"#),
+        row(
+            "llm_config.quirks",
+            Kind::Free,
+            "How the server deviates from the protocol, where its address does not tell: `row` names a row of the table in docs/LLM.md, the other members change single deviations.",
+        )
+        .example(r#"{"row": "mistral", "stream_options": true}"#),
         row("llm_config.temperature", NON_NEGATIVE, "How much chance is in the model's choice of words.")
             .unset("the server decides")
             .example("0.2"),
@@ -231,6 +237,12 @@ const PER_MODEL: Section = Section {
         )
         .example(r#"{"chat_template_kwargs": {"enable_thinking": false}}"#),
         row(
+            "llm_config.models.<model>.quirks",
+            Kind::Free,
+            "Over `llm_config.quirks`, for this model.",
+        )
+        .example(r#"{"row": "alternate"}"#),
+        row(
             "llm_config.models.<model>.context_window",
             Kind::Integer(1),
             "How many tokens the model can see, where the server does not say or says it wrong.",
@@ -300,6 +312,12 @@ const PROFILES: Section = Section {
             "As `llm_config.extra_body`, in this profile.",
         )
         .example(r#"{"cache_prompt": true}"#),
+        row(
+            "profiles.<name>.quirks",
+            Kind::Free,
+            "As `llm_config.quirks`, in this profile.",
+        )
+        .example(r#"{"row": "azure"}"#),
     ],
 };
 
