@@ -7,10 +7,10 @@ use mlua::Lua;
 
 use crate::host::editor::{Assistant, Editor, EditorSettings, ModePrompt, Read};
 use crate::host::mode::LuaMode;
-use crate::host::plain::PlainReader;
 use crate::host::shell_line::{self, Outcome};
 use crate::host::surroundings::Surroundings;
-use crate::host::{HostError, HostOptions, Manifest, mode, signals, terminal};
+use crate::host::typed::Typed;
+use crate::host::{HostError, HostOptions, Manifest, mode, plain, signals, terminal};
 
 /// The mode the shell opens in.
 const FIRST: &str = "agent_smith";
@@ -38,21 +38,22 @@ pub(super) struct App {
     /// Keys that switch, and to which mode.
     keys: BTreeMap<String, usize>,
     current: usize,
-    plain: PlainReader,
+    input: Typed,
     history: Option<PathBuf>,
     colors: bool,
     /// Whether lines are edited on a screen.
     edits: bool,
     failed: bool,
     // Last, so that it goes last: the modes above hold parts of it.
-    lua: Lua,
+    _lua: Lua,
 }
 
 impl App {
     pub(super) fn new(options: HostOptions) -> Result<Self, HostError> {
         let manifest = Manifest::ours()?;
         let surroundings = Surroundings::new(options.cwd, options.env);
-        let lua = mode::state(&surroundings, options.lua.as_deref())?;
+        let input = Typed::new();
+        let lua = mode::state(&surroundings, &input, options.lua.as_deref())?;
         let mut modes = Vec::new();
         let mut keys = BTreeMap::new();
         for (name, description) in &manifest.modes {
@@ -78,7 +79,9 @@ impl App {
         let dumb = matches!(surroundings.text("TERM").as_deref(), None | Some("dumb"));
         // The editor draws on standard error.
         let edits = !dumb && terminal::is_interactive() && std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let plain = PlainReader::new(&lua, !edits)?;
+        if !edits {
+            input.stay_ended();
+        }
         Ok(Self {
             colors: !dumb && terminal::is_tty() && surroundings.text("NO_COLOR").is_none(),
             edits,
@@ -86,10 +89,10 @@ impl App {
             modes,
             keys,
             current,
-            plain,
+            input,
             history: options.history,
             failed: false,
-            lua,
+            _lua: lua,
         })
     }
 
@@ -155,7 +158,7 @@ impl App {
             if let Some(prefill) = mode.prefill.take() {
                 self.say(&format!("(not sent: {prefill})"));
             }
-            return self.plain.read(&prompt).map_or(Read::End, Read::Line);
+            return plain::read(&self.input, &prompt).map_or(Read::End, Read::Line);
         }
         let assistant = self.assistant();
         let combos = self.combos();
@@ -188,9 +191,7 @@ impl App {
                 // A terminal that does not answer can still show lines.
                 terminal::set_sane();
                 self.edits = false;
-                if let Ok(plain) = PlainReader::new(&self.lua, true) {
-                    self.plain = plain;
-                }
+                self.input.stay_ended();
                 self.say(&format!(
                     "Lines cannot be edited on this terminal ({error}); they are read as they are."
                 ));
@@ -270,6 +271,15 @@ impl App {
             Kind::Lua(lua) => {
                 let ran = lua.run(line);
                 mode.prefill = ran.prefill;
+                if self.edits {
+                    let rest = self.input.rest();
+                    let parts = mode
+                        .prefill
+                        .take()
+                        .into_iter()
+                        .chain((!rest.is_empty()).then_some(rest));
+                    mode.prefill = parts.reduce(|before, rest| format!("{before}\n{rest}"));
+                }
                 self.failed = ran.problem.is_some();
                 if let Some(problem) = ran.problem {
                     self.say(&problem);

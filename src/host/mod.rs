@@ -5,7 +5,7 @@
 //! that lives in other shells, so whatever it asks of its host is asked here every day.
 //!
 //! [`manifest`] is the package's description, [`package`] its Lua files, [`modules`] what `require` finds, [`mode`] a
-//! mode at work, [`editor`] the line being typed, [`plain`] lines where there is no screen to edit on, [`shell_line`]
+//! mode at work, [`editor`] the line being typed, [`plain`] lines where there is no screen to edit on, [`typed`] what both leave, [`shell_line`]
 //! the other mode, [`terminal`] and [`signals`] the way back from everything. Only this room and `bridge` know Lua; only
 //! this room and `cli` handle signals.
 
@@ -21,6 +21,7 @@ mod shell_line;
 mod signals;
 mod surroundings;
 mod terminal;
+mod typed;
 
 use std::ffi::OsString;
 use std::io;

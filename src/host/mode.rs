@@ -7,6 +7,7 @@ use mlua::{Function, Lua, LuaSerdeExt, Table, Value};
 use crate::host::editor::Completion;
 use crate::host::manifest::ModeDescription;
 use crate::host::surroundings::Surroundings;
+use crate::host::typed::Typed;
 use crate::host::{modules, package, terminal};
 
 /// The host's side of a mode.
@@ -27,9 +28,9 @@ pub(super) struct Ran {
 ///
 /// # Errors
 /// Where Lua cannot be set up.
-pub(super) fn state(surroundings: &Surroundings, directory: Option<&Path>) -> mlua::Result<Lua> {
+pub(super) fn state(surroundings: &Surroundings, input: &Typed, directory: Option<&Path>) -> mlua::Result<Lua> {
     let lua = Lua::new();
-    modules::install(&lua, surroundings)?;
+    modules::install(&lua, surroundings, input)?;
     package::install(&lua, directory)?;
     Ok(lua)
 }

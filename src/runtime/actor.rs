@@ -63,6 +63,8 @@ pub(super) struct Actor {
     inbox: mpsc::UnboundedSender<Message>,
     pub(super) lifecycle: Lifecycle,
     pub(super) role: Role,
+    /// The model that the session was started with; that of each new conversation.
+    pub(super) session_model: Option<String>,
     pub(super) model_override: Option<String>,
     pub(super) read_only: bool,
     pub(super) cwd: PathBuf,
@@ -121,7 +123,8 @@ impl Actor {
         let remember = options.shell && !options.ephemeral;
         let presence = remember.then(|| Presence::new(services.persistence.clone(), bus.clone(), inbox.clone()));
         let may_give_way = options.start == ConversationStart::Auto;
-        let model_override = options.model.or_else(|| opened.record.model_override.clone());
+        let session_model = options.model;
+        let model_override = session_model.clone().or_else(|| opened.record.model_override.clone());
         let conversation = Conversation::new(opened);
         Self {
             session_id: ids::session().into(),
@@ -136,6 +139,7 @@ impl Actor {
             inbox,
             lifecycle,
             role,
+            session_model,
             model_override,
             read_only: false,
             cwd: hello.cwd.into(),

@@ -33,7 +33,17 @@ use crate::ui::pager::{Document, Pager};
 /// encoded characters.
 const MAX_CLIPBOARD_BYTES: usize = 74_994;
 
+/// What the model is told of `/readonly`.
+const READ_ONLY: &str =
+    "Read-only: the user has withheld every tool that can change something. Look, think and propose.";
+const NOT_READ_ONLY: &str = "No longer read-only: the tools that can change something are offered again.";
+
 impl Actor {
+    /// Lets the notes that wait be those that a conversation without a past needs.
+    fn tell_anew(&mut self) {
+        self.notes = Vec::from_iter(self.read_only.then(|| READ_ONLY.to_owned()));
+    }
+
     /// Goes on with services over another configuration. A turn that runs keeps those it began with.
     pub(super) fn apply_config(&mut self, config: Config) {
         let store = self.services.persistence.clone();
@@ -150,6 +160,7 @@ impl Actor {
                 self.bus.emit(notice(told));
             }
         }
+        self.tell_anew();
         Ok(count)
     }
 
@@ -192,6 +203,9 @@ impl CommandHost for Actor {
         let conversation = Conversation::new(opened);
         self.usage = Arc::clone(&conversation.usage);
         self.conversation = Some(Box::new(conversation));
+        self.model_override.clone_from(&self.session_model);
+        self.tell_anew();
+        self.show_selection();
         self.shared.change_status(|status| {
             status.conversation_id.clone_from(&id);
             status.usage = Usage::default();
@@ -393,11 +407,16 @@ impl CommandHost for Actor {
             return;
         }
         self.read_only = on;
-        self.notes.push(if on {
-            "Read-only: the user has withheld every tool that can change something. Look, think and propose.".to_owned()
+        let (note, opposite) = if on {
+            (READ_ONLY, NOT_READ_ONLY)
         } else {
-            "No longer read-only: the tools that can change something are offered again.".to_owned()
-        });
+            (NOT_READ_ONLY, READ_ONLY)
+        };
+        // What was taken back before it was told needs no telling.
+        match self.notes.iter().position(|waiting| waiting == opposite) {
+            Some(untold) => drop(self.notes.remove(untold)),
+            None => self.notes.push(note.to_owned()),
+        }
     }
 
     fn last_answer(&self) -> Option<String> {

@@ -45,6 +45,12 @@ pub async fn run(
     };
     transcript.push(input);
     let (stop_reason, error) = loop {
+        // What the conversation cost before counts: over the limit already, nothing is asked.
+        if progress.rounds == 0
+            && let Some(Next::Stop(reason, error)) = over_limits(turn, &progress)
+        {
+            break (reason, error);
+        }
         match round(turn, transcript, window, journal, &mut progress).await {
             Next::Go => {}
             Next::Stop(reason, error) => break (reason, error),

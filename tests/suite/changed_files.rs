@@ -87,9 +87,14 @@ fn the_files_a_turn_changed_are_told_and_can_be_compared_afterwards() {
         ..SessionOptions::default()
     };
     let all = home.session(options).command("/diff all").1;
-    let shown =
-        format!("{first}\n=== after the second turn\n{second}\n=== after the third turn\n{third}\n=== later\n{all}");
-    insta::assert_snapshot!("changed_files_diff", shown);
+    let shown = [
+        ("/diff", first),
+        ("/diff", second),
+        ("/diff", third),
+        ("/diff all", all),
+    ];
+    let shown = shown.map(|(line, answer)| format!("> {line}\n{}\n", answer.trim_end()));
+    insta::assert_snapshot!("diff", shown.join("\n"));
 }
 
 #[test]

@@ -292,6 +292,17 @@ fn limits_end_a_turn_as_budget_exhausted() {
         };
         assert_eq!(end.stop_reason, StopReason::BudgetExhausted, "{code}");
         assert_eq!(end.error.unwrap().code, code);
+        if code == "max_cost_usd" {
+            // The next turn does not cost another request.
+            let asked = server.requests().len();
+            session.forget();
+            session.submit("more");
+            let EventKind::TurnCompleted(end) = session.wait_end() else {
+                panic!("the turn failed")
+            };
+            assert_eq!(end.stop_reason, StopReason::BudgetExhausted);
+            assert_eq!(server.requests().len(), asked);
+        }
     }
 }
 

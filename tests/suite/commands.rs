@@ -308,7 +308,10 @@ fn what_was_said_is_counted_copied_and_asked_again() {
     let home = home(&server);
     let mut session = home.terminal_session(SessionOptions::default());
     session.ask("hello");
-    let mut text = answers(&mut session, &["/usage", "/pager", "/prompt", "/reload", "/copy"]);
+    let mut text = answers(
+        &mut session,
+        &["/usage", "/pager", "/prompt", "/reload", "/diff", "/copy"],
+    );
     let clipboard = session.events.iter().find_map(|event| match &event.kind {
         EventKind::Render { ansi, .. } => Some(ansi.strip_prefix("\x1b]52;c;")?.strip_suffix("\x1b\\")?.to_owned()),
         _ => None,
@@ -427,7 +430,11 @@ fn every_command_answers_in_a_snapshot() {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.file_name().unwrap().to_str().unwrap().contains("__commands__") {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if ["__commands__", "__changed_files__"]
+            .iter()
+            .any(|part| name.contains(part))
+        {
             all.push_str(&std::fs::read_to_string(path).unwrap());
         }
     }
@@ -442,6 +449,31 @@ fn every_command_answers_in_a_snapshot() {
             command.name
         );
     }
+}
+
+#[test]
+fn a_new_conversation_has_the_configured_model_and_is_told_what_holds() {
+    let server = MockServer::start();
+    server.answer_with(|_| Answer::says("ok"));
+    let home = home(&server);
+    let mut session = home.session(SessionOptions::default());
+    session.command("/model small");
+    session.command("/readonly on");
+    session.ask("one");
+    session.command("/new");
+    assert_eq!(
+        session.session.status().model,
+        "big",
+        "a model is chosen for one conversation"
+    );
+    session.ask("two");
+    let request = server.request(1).json();
+    assert_eq!(request["model"], "big");
+    let said = request["messages"][1]["content"].as_str().unwrap();
+    assert!(said.contains("Read-only") && said.ends_with("two"), "{said}");
+    session.ask("three");
+    let said = server.request(2).json()["messages"][3]["content"].to_string();
+    assert!(!said.contains("Read-only"), "told once: {said}");
 }
 
 #[test]

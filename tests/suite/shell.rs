@@ -142,6 +142,30 @@ fn a_line_typed_during_a_turn_joins_it() {
 }
 
 #[test]
+fn what_is_typed_just_before_a_turn_begins_holds_nothing_up_and_is_there_after_it() {
+    let (server, home) = with_server();
+    server.answer(
+        Answer::sse()
+            .text("Shown at once.\n\n")
+            .gate("held")
+            .text("Done.")
+            .finish("stop")
+            .done(),
+    );
+    let mut pty = Pty::shell(&home);
+    pty.at_prompt(PROMPT);
+    // In one piece: the second line's beginning, and a late answer to a question, are there before the terminal is back
+    // in its line mode.
+    pty.send("go\rand th\x1b[2;1R");
+    pty.see("Shown at once.");
+    server.gate("held").open();
+    pty.see("Done.");
+    pty.wait("the line at the prompt", |pty| pty.last_line().contains("❯ and th"));
+    pty.send("\x15");
+    leave(pty);
+}
+
+#[test]
 fn f_keys_switch_between_the_mode_and_a_shell_line_and_cd_goes_along() {
     let (server, home) = with_server();
     server.answer(Answer::says("I see."));

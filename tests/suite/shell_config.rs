@@ -86,3 +86,20 @@ fn what_may_follow_is_shown_dim_behind_the_cursor_while_typing() {
     pty.at_prompt(PROMPT);
     leave(pty);
 }
+
+#[test]
+fn a_bad_user_file_is_told_and_the_shell_works_all_the_same() {
+    let home = Home::new();
+    home.configure_text("{\n  \"default_model\": 5,\n  \"tool_step_budget\": 9\n}");
+    let mut pty = start(&home);
+    pty.see("default_model");
+    pty.see("agent_smith.json");
+    pty.line("/config get tool_step_budget");
+    // What of it is good holds all the same.
+    pty.see("tool_step_budget = 9 (user file)");
+    pty.at_prompt(PROMPT);
+    pty.line("/config set default_model better");
+    pty.see("default_model is now \"better\".");
+    pty.at_prompt(PROMPT);
+    leave(pty);
+}

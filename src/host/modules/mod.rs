@@ -9,19 +9,20 @@ mod term;
 use mlua::{Lua, Table, Value};
 
 use crate::host::surroundings::Surroundings;
+use crate::host::typed::Typed;
 
 /// Makes the modules known to `require`.
 ///
 /// # Errors
 /// Where Lua has no memory left.
-pub(super) fn install(lua: &Lua, surroundings: &Surroundings) -> mlua::Result<()> {
+pub(super) fn install(lua: &Lua, surroundings: &Surroundings, input: &Typed) -> mlua::Result<()> {
     let handles = ps::Handles::default();
     let modules: [(&str, Table); 7] = [
         ("term", term::module(lua)?),
         ("std", std_module::std(lua, surroundings)?),
         ("std.core", std_module::core(lua)?),
         ("std.ps", ps::module(lua, &handles, surroundings)?),
-        ("socket", ps::socket(lua, &handles)?),
+        ("socket", ps::socket(lua, &handles, input)?),
         ("cjson.safe", json::module(lua)?),
         ("agent_smith.core", crate::bridge::native::module(lua)?),
     ];
@@ -29,6 +30,12 @@ pub(super) fn install(lua: &Lua, surroundings: &Surroundings) -> mlua::Result<()
     for (name, module) in modules {
         loaded.set(name, module)?;
     }
+    let input = input.clone();
+    let read = lua.create_function(move |lua, format: Option<String>| match format.as_deref() {
+        None | Some("*l" | "l") => input.line().map(|line| lua.create_string(line)).transpose(),
+        Some(other) => Err(mlua::Error::runtime(format!("only lines are read here, not {other:?}"))),
+    })?;
+    lua.globals().get::<Table>("io")?.set("read", read)?;
     // The variables are the user's, not the process's.
     let surroundings = surroundings.clone();
     let getenv = lua.create_function(move |lua, name: String| match surroundings.var(&name) {

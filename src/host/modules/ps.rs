@@ -21,9 +21,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::failed;
 use crate::host::surroundings::Surroundings;
+use crate::host::typed::Typed;
 
 /// What one read takes at most where Lua does not say.
 const READ_BYTES: usize = 64 * 1024;
+
+/// The number of standard input.
+const STDIN: i32 = 0;
 
 type Slot = Rc<RefCell<Option<OwnedFd>>>;
 
@@ -187,7 +191,7 @@ fn pipe(lua: &Lua, handles: &Handles, out: OwnedFd, inn: OwnedFd) -> mlua::Resul
     Ok(pipe)
 }
 
-pub(super) fn socket(lua: &Lua, handles: &Handles) -> mlua::Result<Table> {
+pub(super) fn socket(lua: &Lua, handles: &Handles, input: &Typed) -> mlua::Result<Table> {
     let socket = lua.create_table()?;
     let start = Instant::now();
     // Only differences of this clock mean anything.
@@ -195,13 +199,13 @@ pub(super) fn socket(lua: &Lua, handles: &Handles) -> mlua::Result<Table> {
         "gettime",
         lua.create_function(move |_, ()| Ok(start.elapsed().as_secs_f64()))?,
     )?;
-    let known = handles.clone();
+    let (known, input) = (handles.clone(), input.clone());
     type Select = (Option<Vec<Table>>, Option<Vec<Table>>, Option<f64>);
     socket.set(
         "select",
         lua.create_function(move |lua, (readers, writers, seconds): Select| {
             let (readers, writers) = (readers.unwrap_or_default(), writers.unwrap_or_default());
-            let ready = select(&known, &readers, &writers, seconds)?;
+            let ready = select(&known, &input, &readers, &writers, seconds)?;
             let timed_out = ready.iter().all(|ready| !ready);
             let (reading, writing) = ready.split_at(readers.len());
             let of = |all: &[Table], ready: &[bool]| {
@@ -223,21 +227,27 @@ pub(super) fn socket(lua: &Lua, handles: &Handles) -> mlua::Result<Table> {
 }
 
 /// Which of the ends are ready, those to read first.
-fn select(handles: &Handles, readers: &[Table], writers: &[Table], seconds: Option<f64>) -> mlua::Result<Vec<bool>> {
+fn select(
+    handles: &Handles,
+    input: &Typed,
+    readers: &[Table],
+    writers: &[Table],
+    seconds: Option<f64>,
+) -> mlua::Result<Vec<bool>> {
     let numbers = readers
         .iter()
         .chain(writers)
         .map(|item| item.get::<Function>("getfd")?.call::<i32>(item));
     let numbers: Vec<i32> = numbers.collect::<mlua::Result<_>>()?;
     let stdin = io::stdin();
+    let line_waits = numbers.contains(&STDIN) && input.is_ready();
     let ends: Vec<Option<OwnedFd>> = numbers.iter().map(|&number| handles.end(number)).collect();
     let mut places = Vec::new();
     let mut polled = Vec::new();
     for (place, end) in ends.iter().enumerate() {
         let fd: BorrowedFd<'_> = match end {
             Some(end) => end.as_fd(),
-            // Lines of a pipe or a file are there from the start: they are worked on one by one, not typed meanwhile.
-            None if numbers[place] == 0 && io::IsTerminal::is_terminal(&stdin) => stdin.as_fd(),
+            None if numbers[place] == STDIN && io::IsTerminal::is_terminal(&stdin) => stdin.as_fd(),
             None => continue,
         };
         let flags = if place < readers.len() {
@@ -248,6 +258,7 @@ fn select(handles: &Handles, readers: &[Table], writers: &[Table], seconds: Opti
         places.push(place);
         polled.push(PollFd::from_borrowed_fd(fd, flags));
     }
+    let seconds = if line_waits { Some(0.0) } else { seconds };
     let wait = seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
     // An interrupted wait is over: the caller looks for Ctrl-C between two waits.
@@ -257,6 +268,12 @@ fn select(handles: &Handles, readers: &[Table], writers: &[Table], seconds: Opti
     let mut ready = vec![false; ends.len()];
     for (place, polled) in places.into_iter().zip(&polled) {
         ready[place] = !polled.revents().is_empty();
+    }
+    for (place, number) in numbers.into_iter().enumerate() {
+        // Ready is a whole line, not a part of one.
+        if number == STDIN {
+            ready[place] = input.is_ready();
+        }
     }
     Ok(ready)
 }
@@ -272,7 +289,9 @@ mod tests {
         lua.globals()
             .set("ps", module(&lua, &handles, &place).unwrap())
             .unwrap();
-        lua.globals().set("socket", socket(&lua, &handles).unwrap()).unwrap();
+        lua.globals()
+            .set("socket", socket(&lua, &handles, &Typed::new()).unwrap())
+            .unwrap();
         lua
     }
 
