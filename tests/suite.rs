@@ -41,6 +41,7 @@ mod suite {
     mod llm_cases;
     mod llm_cassette;
     mod llm_client;
+    mod llm_framing;
     mod llm_history;
     mod llm_live;
     mod llm_network;

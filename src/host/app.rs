@@ -123,7 +123,7 @@ impl App {
     fn greet(&mut self) {
         if terminal::is_interactive() {
             let short = concat!("agent_smith ", env!("CARGO_PKG_VERSION"), ": /help lists commands");
-            let long = format!("{short}, F1 is a plain shell line, Ctrl-D leaves.");
+            let long = format!("{short}, F1 is a plain shell, Ctrl-D leaves.");
             let fits = long.len() < usize::from(terminal::size().1);
             let text = if fits { long } else { format!("{short}.") };
             if self.colors {

@@ -25,7 +25,7 @@ pub(super) fn candidates(shared: &Shared, line: &str, cursor: usize) -> Vec<Cand
             typed,
         } => best(typed, &arguments(shared, command, &before), &span),
         Place::Mention { span, typed } => {
-            let mut found = best(typed, &files::mentioned(&shared.cwd(), typed), &span);
+            let mut found = best(typed, &shared.listings.mentioned(&shared.cwd(), typed), &span);
             for candidate in &mut found {
                 candidate.display = Some(candidate.text.clone());
                 candidate.text = files::replacement(&candidate.text);

@@ -57,6 +57,8 @@ pub struct Fallback {
     pub provider: Arc<dyn Provider>,
     /// The parameters of its requests.
     pub params: RequestParams,
+    /// How many tokens it can see.
+    pub context_window: u64,
     /// What its tokens cost, where its list tells.
     pub price: Option<Price>,
 }
@@ -110,14 +112,22 @@ impl ConfiguredModels {
             .any(|key| config.value_at(&["profiles", profile, key]).is_some());
         let there = Self::new(&config, &self.env);
         // A model named for this conversation is one of the server that is down, unless the profile has none of its own.
-        let model = there.select(role, model_override.filter(|_| !names_models)).model;
+        let selected = there.select(role, model_override.filter(|_| !names_models));
+        let model = selected.model;
+        let list = config
+            .opt_str("llm_config.api_url")
+            .and_then(|api_url| self.lists.get(api_url));
+        let listed = list.as_ref().and_then(|list| list.find(&model));
         Ok(Fallback {
             profile: profile.to_owned(),
             provider: there.provider(&model)?,
             params: there.params(&model),
-            price: config
-                .opt_str("llm_config.api_url")
-                .and_then(|api_url| self.lists.get(api_url)?.find(&model)?.price),
+            price: listed.and_then(|listed| listed.price),
+            context_window: config
+                .request_settings(&model)
+                .context_window
+                .or_else(|| listed.and_then(|listed| listed.context_length))
+                .unwrap_or(selected.context_window),
             model,
         })
     }

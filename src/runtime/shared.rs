@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::protocol::Status;
+use crate::runtime::files::Listings;
 use crate::runtime::services::Services;
 use crate::runtime::user_commands::UserCommands;
 use crate::tool::ToolState;
@@ -13,6 +14,8 @@ pub(super) struct Shared {
     services: RwLock<Arc<Services>>,
     status: Mutex<Status>,
     cwd: Mutex<PathBuf>,
+    /// The directory whose files completion offered last.
+    pub listings: Listings,
     /// What the session's tools share.
     pub tool_state: Arc<ToolState>,
     /// The commands of the user and of the repository.
@@ -25,6 +28,7 @@ impl Shared {
             services: RwLock::new(services),
             status: Mutex::new(status),
             cwd: Mutex::new(cwd),
+            listings: Listings::default(),
             tool_state: Arc::default(),
             user_commands,
         }

@@ -145,6 +145,7 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
                 provider: Arc::clone(&job.provider),
                 model: job.model.model.clone(),
                 params: services.model.params(&job.model.model),
+                context_window: job.model.context_window,
                 price: services
                     .model
                     .known_models()
@@ -155,6 +156,7 @@ fn engine_context(job: &TurnJob, conversation: &Conversation) -> TurnContext {
                 provider: Arc::clone(&fallback.provider),
                 model: fallback.model.clone(),
                 params: fallback.params.clone(),
+                context_window: fallback.context_window,
                 price: fallback.price,
             }),
         ),

@@ -37,6 +37,8 @@ pub struct Server {
     pub model: String,
     /// Parameters of each request.
     pub params: RequestParams,
+    /// How many tokens the model can see.
+    pub context_window: u64,
     /// What its tokens cost by the server's list, for answers that do not tell.
     pub price: Option<Price>,
 }
@@ -114,6 +116,15 @@ impl TurnContext {
     #[must_use]
     pub fn fell_back_to(&self) -> Option<&str> {
         self.servers.current().profile.as_deref()
+    }
+
+    /// How the messages are fitted to the model that answers now.
+    #[must_use]
+    pub fn window_policy(&self) -> WindowPolicy {
+        WindowPolicy {
+            context_window: self.servers.current().context_window,
+            ..self.window_policy
+        }
     }
 
     /// Tells an event.

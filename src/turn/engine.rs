@@ -94,7 +94,7 @@ async fn round(
     if turn.cancel.is_cancelled() {
         return cancelled();
     }
-    for trim in window.update(transcript, &turn.window_policy) {
+    for trim in window.update(transcript, &turn.window_policy()) {
         turn.emit(EventKind::ContextTrimmed {
             layer: trim.layer.as_str().to_owned(),
             before: trim.before,

@@ -303,6 +303,8 @@ impl Renderer {
             EventKind::InputSettled { .. } => {
                 self.end_text(out);
                 self.activity = Activity::Idle;
+                // The next prompt sets what follows apart already.
+                self.surface = Surface::Start;
             }
             EventKind::StatusChanged { state } => match state {
                 SessionState::Idle | SessionState::Error | SessionState::Cancelled => {
