@@ -121,6 +121,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_catalogue_says_what_the_table_says() {
+        let table = "direct Smith yes direct worker,explorer
+            orchestrator Tank yes orchestrator worker,explorer
+            worker Niobe no worker explorer
+            explorer Link no explorer -";
+        assert_eq!(table.lines().count(), ROLES.len());
+        for (row, spec) in table.lines().zip(&ROLES) {
+            let targets: Vec<&str> = spec.dispatch_targets.iter().map(|role| role.name()).collect();
+            let targets = if spec.can_dispatch() {
+                targets.join(",")
+            } else {
+                "-".into()
+            };
+            let facing = if spec.user_facing { "yes" } else { "no" };
+            let found = [spec.name, spec.label, facing, spec.prompt_profile, &targets].join(" ");
+            assert_eq!(found, row.trim());
+            assert_eq!(spec.default_model_key, "default");
+        }
+    }
+
+    #[test]
     fn every_role_is_its_own_row_and_found_by_its_name() {
         for spec in &ROLES {
             assert_eq!(spec.role.spec(), spec);
