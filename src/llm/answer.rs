@@ -262,24 +262,24 @@ async fn pump(
         let next = match waiting.take() {
             Some(next) => next,
             None => tokio::select! {
-            biased;
-            () = &mut cancelled => return Err(None),
-            next = body.next() => next,
-            () = &mut timer => {
-                let (deadline, why) = clock.deadline();
-                if Instant::now() < deadline {
-                    timer.as_mut().reset(deadline);
-                    continue;
+                biased;
+                () = &mut cancelled => return Err(None),
+                next = body.next() => next,
+                () = &mut timer => {
+                    let (deadline, why) = clock.deadline();
+                    if Instant::now() < deadline {
+                        timer.as_mut().reset(deadline);
+                        continue;
+                    }
+                    if why == Limit::AfterFinish {
+                        return Ok(());
+                    }
+                    let fault = clock.fault(why);
+                    if let Some(tap) = tap {
+                        tap.broke(&fault);
+                    }
+                    return Err(Some(fault.into()));
                 }
-                if why == Limit::AfterFinish {
-                    return Ok(());
-                }
-                let fault = clock.fault(why);
-                if let Some(tap) = tap {
-                    tap.broke(&fault);
-                }
-                return Err(Some(fault.into()));
-            }
             },
         };
         match next {
