@@ -48,11 +48,11 @@ pub(super) static COMMAND: Command = Command {
 };
 
 fn line(command: &Command) -> String {
-    format!("- `{}` {}\n", command.usage(), command.help)
+    format!("- `{}`: {}\n", command.usage(), command.help)
 }
 
 fn own_line(command: &UserCommand) -> String {
     let hint = command.argument_hint.as_deref().unwrap_or_default();
     let space = if hint.is_empty() { "" } else { " " };
-    format!("- `/{}{space}{hint}` {}\n", command.name, command.description)
+    format!("- `/{}{space}{hint}`: {}\n", command.name, command.description)
 }

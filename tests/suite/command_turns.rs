@@ -124,7 +124,7 @@ fn commands_of_the_users_own_are_prompts_with_a_role_and_a_model() {
     assert_eq!(session.session.status().role, "direct");
     let help = session.command("/help").1;
     assert!(
-        help.contains("`/review PATH` Look at a file") && help.contains("bad.md"),
+        help.contains("`/review PATH`: Look at a file") && help.contains("bad.md"),
         "{help}"
     );
     let (ok, text) = session.command("/bad");

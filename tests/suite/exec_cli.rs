@@ -378,23 +378,6 @@ fn the_log_holds_what_happened_and_no_secret_and_no_word_of_the_user() {
 }
 
 #[test]
-fn the_models_key_is_not_in_a_commands_environment() {
-    let server = MockServer::start();
-    server
-        .answer(Answer::calls(&[("a", "bash", json!({"command": "env"}))]))
-        .answer(Answer::says("ok"));
-    let home = Home::with_server(&server.url());
-    home.configure(&json!({"llm_config": {"api_url": server.url(), "api_key_env": "MY_KEY"}}));
-    home.command(["exec", "x"])
-        .env("MY_KEY", "sk-very-secret-key")
-        .env("OTHER", "seen")
-        .output()
-        .unwrap();
-    let body = server.request(1).json().to_string();
-    assert!(body.contains("OTHER=seen") && !body.contains("sk-very-secret"));
-}
-
-#[test]
 fn no_command_sees_a_key_or_what_the_user_hides() {
     let server = MockServer::start();
     server.answer(Answer::calls(&[("c1", "bash", json!({"command": "env"}))]));

@@ -343,8 +343,16 @@ fn alt_h_pages_through_the_conversation_and_comes_back_to_the_line() {
         pty.is_alternate() && !pty.screen().contains("Line number 9.")
     });
     pty.resize(24, 80);
+    let before = pty.raw.len();
     pty.send("q");
     pty.wait("the first screen", |pty| !pty.is_alternate());
+    // The first screen still shows the line as it was before the view; that it is edited again shows in what the editor
+    // asks of the terminal.
+    pty.wait("the editor", |pty| {
+        let written = pty.written(before);
+        let behind_view = written.rsplit_once("\x1b[?1049l");
+        behind_view.is_some_and(|(_, behind)| behind.contains("\x1b[?2004h"))
+    });
     pty.wait("the line as it was", |pty| pty.last_line().contains("❯ half a line"));
     pty.send("\x15");
     leave(pty);
