@@ -8,9 +8,8 @@ use crate::support::home::{Home, Ran};
 use crate::support::mock_server::MockServer;
 
 fn with_server() -> (MockServer, Home) {
-    let server = MockServer::start();
+    let (server, home) = Home::and_server();
     server.answer_with(|_| Answer::says("The answer."));
-    let home = Home::with_server(&server.url());
     (server, home)
 }
 

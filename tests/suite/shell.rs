@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::support::answers::Answer;
 use crate::support::home::{Home, transcript};
-use crate::support::mock_server::MockServer;
 use crate::support::pty::{PROMPT, Pty, PtyOptions, leave};
 
 /// The end of the plain shell line's prompt.
@@ -14,15 +13,9 @@ const DOLLAR: &str = "$";
 /// How soon a cancelled stream has to be back at the prompt.
 const CANCELLED: Duration = Duration::from_millis(200);
 
-fn with_server() -> (MockServer, Home) {
-    let server = MockServer::start();
-    let home = Home::with_server(&server.url());
-    (server, home)
-}
-
 #[test]
 fn a_line_is_answered_and_the_next_one_too() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("The first answer."));
     server.answer(Answer::says("The **second** answer."));
     let mut pty = Pty::shell(&home);
@@ -43,7 +36,7 @@ fn a_line_is_answered_and_the_next_one_too() {
 
 #[test]
 fn a_stream_is_shown_as_it_comes_in_a_terminal_that_is_in_its_line_mode() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(
         Answer::sse()
             .text("It begins here.\n\nThen ")
@@ -68,7 +61,7 @@ fn a_stream_is_shown_as_it_comes_in_a_terminal_that_is_in_its_line_mode() {
 fn ctrl_c_in_a_stream_is_back_at_the_prompt_at_once_and_the_next_line_works() {
     // A machine that is busy with something else may hold up one of them, not all.
     const ATTEMPTS: usize = 5;
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
     let mut fastest = Duration::MAX;
@@ -103,7 +96,7 @@ fn ctrl_c_in_a_stream_is_back_at_the_prompt_at_once_and_the_next_line_works() {
 
 #[test]
 fn ctrl_c_in_a_tool_kills_it_and_comes_back() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::calls(&[(
         "call_1",
         "bash",
@@ -126,7 +119,7 @@ fn ctrl_c_in_a_tool_kills_it_and_comes_back() {
 
 #[test]
 fn a_line_typed_during_a_turn_joins_it() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(
         Answer::sse()
             .text("Thinking.\n\n")
@@ -152,7 +145,7 @@ fn a_line_typed_during_a_turn_joins_it() {
 
 #[test]
 fn what_is_typed_just_before_a_turn_begins_holds_nothing_up_and_is_there_after_it() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(
         Answer::sse()
             .text("Shown at once.\n\n")
@@ -176,7 +169,7 @@ fn what_is_typed_just_before_a_turn_begins_holds_nothing_up_and_is_there_after_i
 
 #[test]
 fn f_keys_switch_between_the_mode_and_a_shell_line_and_cd_goes_along() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("I see."));
     std::fs::create_dir(home.project().join("inside")).unwrap();
     let mut pty = Pty::shell(&home);
@@ -202,7 +195,7 @@ fn f_keys_switch_between_the_mode_and_a_shell_line_and_cd_goes_along() {
 
 #[test]
 fn a_pasted_text_of_several_lines_is_one_line_of_input() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("Read."));
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
@@ -223,7 +216,7 @@ fn a_pasted_text_of_several_lines_is_one_line_of_input() {
 
 #[test]
 fn alt_enter_and_a_backslash_go_on_in_the_next_line() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("Read."));
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
@@ -241,7 +234,7 @@ fn alt_enter_and_a_backslash_go_on_in_the_next_line() {
 
 #[test]
 fn lines_are_remembered_over_a_restart_each_mode_its_own() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer_with(|_| Answer::says("Yes."));
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
@@ -271,7 +264,7 @@ fn lines_are_remembered_over_a_restart_each_mode_its_own() {
 
 #[test]
 fn the_conversation_goes_on_after_a_restart() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer_with(|_| Answer::says("Noted."));
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
@@ -291,7 +284,7 @@ fn the_conversation_goes_on_after_a_restart() {
 
 #[test]
 fn a_new_size_is_taken_in_at_the_prompt_and_in_a_turn() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     let long = "word ".repeat(40);
     server.answer(
         Answer::sse()
@@ -322,7 +315,7 @@ fn a_new_size_is_taken_in_at_the_prompt_and_in_a_turn() {
 
 #[test]
 fn alt_h_pages_through_the_conversation_and_comes_back_to_the_line() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     let long: String = (1..=80).map(|n| format!("Line number {n}.\n\n")).collect();
     server.answer(Answer::says(&long));
     let mut pty = Pty::shell(&home);
@@ -360,7 +353,7 @@ fn alt_h_pages_through_the_conversation_and_comes_back_to_the_line() {
 
 #[test]
 fn alt_i_says_that_the_inspector_is_not_there_yet_and_keeps_the_line() {
-    let (_server, home) = with_server();
+    let (_server, home) = Home::and_server();
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
     pty.send("half a line\x1bi");
@@ -372,7 +365,7 @@ fn alt_i_says_that_the_inspector_is_not_there_yet_and_keeps_the_line() {
 
 #[test]
 fn commands_are_completed_by_tab_and_hinted_while_typed() {
-    let (_server, home) = with_server();
+    let (_server, home) = Home::and_server();
     let mut pty = Pty::shell(&home);
     pty.at_prompt(PROMPT);
     pty.send("/us");
@@ -386,7 +379,7 @@ fn commands_are_completed_by_tab_and_hinted_while_typed() {
 
 #[test]
 fn the_line_can_be_edited_in_the_users_editor() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("Read."));
     let env = [("EDITOR", "sed -i s/wrong/right/")];
     let options = PtyOptions {
@@ -410,7 +403,7 @@ fn the_line_can_be_edited_in_the_users_editor() {
 
 #[test]
 fn signals_and_the_end_of_input_leave_the_terminal_sane() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer_with(|_| {
         Answer::sse()
             .text("Working.\n\n")
@@ -452,7 +445,7 @@ fn signals_and_the_end_of_input_leave_the_terminal_sane() {
 
 #[test]
 fn the_sidecar_works_as_the_core_in_the_process_does_and_may_be_killed() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("Through the sidecar."));
     server.answer(
         Answer::sse()

@@ -6,18 +6,11 @@ use portable_pty::CommandBuilder;
 
 use crate::support::answers::Answer;
 use crate::support::home::Home;
-use crate::support::mock_server::MockServer;
 use crate::support::pty::{Answers, PROMPT, Pty, PtyOptions, leave};
-
-fn with_server() -> (MockServer, Home) {
-    let server = MockServer::start();
-    let home = Home::with_server(&server.url());
-    (server, home)
-}
 
 #[test]
 fn a_terminal_that_answers_nothing_still_takes_lines() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("Even here."));
     let options = PtyOptions {
         answers: Answers::None,
@@ -37,7 +30,7 @@ fn a_terminal_that_answers_nothing_still_takes_lines() {
 
 #[test]
 fn a_dumb_terminal_gets_text_and_nothing_else() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("Plain **words**."));
     let env = [("TERM", "dumb")];
     let options = PtyOptions {
@@ -59,7 +52,7 @@ fn a_dumb_terminal_gets_text_and_nothing_else() {
 
 #[test]
 fn no_color_means_no_color() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("A **bold** `word`."));
     let env = [("NO_COLOR", "1")];
     let options = PtyOptions {
@@ -96,7 +89,7 @@ fn colors_in(written: &str) -> Vec<&str> {
 
 #[test]
 fn without_a_terminal_lines_are_read_and_answers_printed() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("First."));
     server.answer(Answer::says("Second."));
     let mut command = home.command([] as [&str; 0]);
@@ -123,7 +116,7 @@ fn without_a_terminal_lines_are_read_and_answers_printed() {
 
 #[test]
 fn lines_of_a_pipe_are_worked_on_one_by_one_on_a_terminal_too() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::says("First."));
     server.answer(Answer::says("Second."));
     let mut command = CommandBuilder::new("/bin/sh");
@@ -151,7 +144,7 @@ fn lines_of_a_pipe_are_worked_on_one_by_one_on_a_terminal_too() {
 
 #[test]
 fn ctrl_d_during_a_turn_leaves_after_it() {
-    let (server, home) = with_server();
+    let (server, home) = Home::and_server();
     server.answer(Answer::sse().gate("held").text("Slowly.").finish("stop").done());
     let env = [("TERM", "dumb")];
     let options = PtyOptions {

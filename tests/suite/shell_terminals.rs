@@ -13,14 +13,11 @@ use agent_smith_core::runtime::{
 use crate::support::answers::Answer;
 use crate::support::home::Home;
 use crate::support::mock_server::MockServer;
-use crate::support::pty::Pty;
-
-const PROMPT: &str = "❯";
+use crate::support::pty::{PROMPT, Pty, leave};
 
 fn with_server() -> (MockServer, Home) {
-    let server = MockServer::start();
+    let (server, home) = Home::and_server();
     server.answer_with(|_| Answer::says("Noted."));
-    let home = Home::with_server(&server.url());
     (server, home)
 }
 
@@ -29,11 +26,6 @@ fn says(pty: &mut Pty, line: &str) {
     pty.line(line);
     pty.see("Noted.");
     pty.at_prompt(PROMPT);
-}
-
-fn leave(mut pty: Pty) {
-    pty.send("\x04");
-    assert_eq!(pty.end(), 0);
 }
 
 fn terminals(home: &Home) -> Vec<LiveTerminal> {

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::gates::PATIENCE;
+use super::mock_server::MockServer;
 
 /// The home.
 pub struct Home {
@@ -36,6 +37,13 @@ impl Home {
         let home = Self::new();
         home.configure(&json!({"default_model": "mock", "llm_config": {"api_url": url, "retry_backoff_ms": [1]}}));
         home
+    }
+
+    /// A model server, and a home whose configuration names it.
+    pub fn and_server() -> (MockServer, Self) {
+        let server = MockServer::start();
+        let home = Self::with_server(&server.url());
+        (server, home)
     }
 
     pub fn path(&self) -> &Path {
