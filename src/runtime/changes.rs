@@ -36,8 +36,8 @@ pub(super) async fn views(
             let compared = net.iter().filter_map(|net| compare(net, Some(&*keeper), &cwd));
             compared
                 .map(|compared| ChangeView {
+                    diff: compared.diff(),
                     file: compared.file,
-                    diff: compared.diff,
                 })
                 .collect()
         };

@@ -19,8 +19,17 @@ const COMPARED_TIME: std::time::Duration = std::time::Duration::from_millis(100)
 pub struct ComparedFile {
     /// What is told of it.
     pub file: ChangedFile,
+    /// What it held and what it holds, where both are known and not too long.
+    contents: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ComparedFile {
     /// The difference as a unified diff; empty where it cannot be shown or would be too long.
-    pub diff: String,
+    #[must_use]
+    pub fn diff(&self) -> String {
+        let diff = |(before, now): &(Vec<u8>, Vec<u8>)| unified(&self.file.path, before, now);
+        self.contents.as_ref().map(diff).unwrap_or_default()
+    }
 }
 
 /// The files that the turn of `ctx` changed, with how much; empty where none did. Reads each of them.
@@ -48,7 +57,7 @@ pub fn compare(net: &NetChange, keeper: Option<&dyn PreimageKeeper>, cwd: &Path)
             new: net.before.is_none(),
             ..ChangedFile::default()
         },
-        diff: String::new(),
+        contents: None,
     };
     let before = match (&net.before, &net.preimage) {
         (None, _) => Some(Vec::new()),
@@ -68,7 +77,7 @@ pub fn compare(net: &NetChange, keeper: Option<&dyn PreimageKeeper>, cwd: &Path)
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     compared.file.added = Some(count(ChangeTag::Insert));
     compared.file.removed = Some(count(ChangeTag::Delete));
-    compared.diff = unified(&compared.file.path, &before, &now);
+    compared.contents = Some((before, now));
     Some(compared)
 }
 
