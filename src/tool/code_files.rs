@@ -4,19 +4,17 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::args::parse;
 use super::code::rank::tier;
 use super::code::walk::{Scope, by_top};
 use super::context::ToolContext;
+use super::looking::Looking;
 use super::result::{ToolError, ToolOutput};
-use super::spec::{Renderer, ToolSpec};
+use super::spec::Renderer;
 
 /// Files shown when nothing else is asked for.
 const LIMIT: usize = 50;
@@ -27,7 +25,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     #[serde(alias = "pattern", alias = "name")]
     query: Option<String>,
     #[serde(alias = "globs")]
@@ -37,29 +35,11 @@ struct Args {
     limit: Option<usize>,
 }
 
-pub(super) struct Tool {
-    spec: ToolSpec,
-}
+pub(super) type Tool = Looking<Args>;
 
 impl Tool {
     pub(super) fn new(description: &'static str) -> Self {
-        Self {
-            spec: ToolSpec::reading::<Args>("code_files", description, Renderer::Listing),
-        }
-    }
-}
-
-impl super::Tool for Tool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let args = parse::<Args>(&self.spec, args)?;
-            let ctx = ctx.clone();
-            super::blocking(move || files(&ctx, &args)).await
-        })
+        Self::named("code_files", description, Renderer::Listing, files)
     }
 }
 

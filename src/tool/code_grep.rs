@@ -4,19 +4,17 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use grep_regex::RegexMatcher;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::args::parse;
 use super::code::rank::tier;
 use super::code::search::{FileHits, Found, Line, Pattern, matcher, search};
 use super::code::walk::{Scope, by_top};
 use super::context::ToolContext;
+use super::looking::Looking;
 use super::result::{ToolError, ToolOutput};
-use super::spec::{Renderer, ToolSpec};
+use super::spec::Renderer;
 
 /// Matches of one file that are kept at all.
 const KEEP: usize = 200;
@@ -31,7 +29,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     #[serde(alias = "query", alias = "regex")]
     pattern: String,
     path: Option<String>,
@@ -46,29 +44,11 @@ struct Args {
     offset: Option<usize>,
 }
 
-pub(super) struct Tool {
-    spec: ToolSpec,
-}
+pub(super) type Tool = Looking<Args>;
 
 impl Tool {
     pub(super) fn new(description: &'static str) -> Self {
-        Self {
-            spec: ToolSpec::reading::<Args>("code_grep", description, Renderer::Matches),
-        }
-    }
-}
-
-impl super::Tool for Tool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let args = parse::<Args>(&self.spec, args)?;
-            let ctx = ctx.clone();
-            super::blocking(move || grep(&ctx, &args)).await
-        })
+        Self::named("code_grep", description, Renderer::Matches, grep)
     }
 }
 

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::args::parse;
 use super::code::languages::Language;
 use super::code::rank::tier;
 use super::code::walk::Scope;
 use super::context::ToolContext;
+use super::looking::Looking;
 use super::result::{ToolError, ToolOutput};
-use super::spec::{Renderer, ToolSpec};
+use super::spec::Renderer;
 
 /// Directories shown when no depth is asked for.
 const DIRECTORIES: usize = 60;
@@ -26,34 +24,16 @@ const LINE_BYTES: usize = 160;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     path: Option<String>,
     depth: Option<usize>,
 }
 
-pub(super) struct Tool {
-    spec: ToolSpec,
-}
+pub(super) type Tool = Looking<Args>;
 
 impl Tool {
     pub(super) fn new(description: &'static str) -> Self {
-        Self {
-            spec: ToolSpec::reading::<Args>("code_map", description, Renderer::Listing),
-        }
-    }
-}
-
-impl super::Tool for Tool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let args = parse::<Args>(&self.spec, args)?;
-            let ctx = ctx.clone();
-            super::blocking(move || map(&ctx, &args)).await
-        })
+        Self::named("code_map", description, Renderer::Listing, map)
     }
 }
 

@@ -2,48 +2,28 @@
 
 use std::fmt::Write as _;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::args::parse;
 use super::code::symbols::{Parsers, Symbol};
 use super::context::ToolContext;
 use super::files::{load, not_found, path_error, short};
+use super::looking::Looking;
 use super::result::{ToolError, ToolOutput};
-use super::spec::{Renderer, ToolSpec};
+use super::spec::Renderer;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     #[serde(alias = "file_path", alias = "file")]
     path: String,
 }
 
-pub(super) struct Tool {
-    spec: ToolSpec,
-}
+pub(super) type Tool = Looking<Args>;
 
 impl Tool {
     pub(super) fn new(description: &'static str) -> Self {
-        Self {
-            spec: ToolSpec::reading::<Args>("code_outline", description, Renderer::Listing),
-        }
-    }
-}
-
-impl super::Tool for Tool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let args = parse::<Args>(&self.spec, args)?;
-            let ctx = ctx.clone();
-            super::blocking(move || outline(&ctx, &args)).await
-        })
+        Self::named("code_outline", description, Renderer::Listing, outline)
     }
 }
 

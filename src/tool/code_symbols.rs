@@ -6,22 +6,20 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use grep_matcher::Matcher as _;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern as Fuzzy};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::args::parse;
 use super::code::rank::tier;
 use super::code::search::{Pattern, matcher};
 use super::code::symbols::{MAX_PARSED, Parsers, Symbol, is_known};
 use super::code::walk::Scope;
 use super::context::ToolContext;
+use super::looking::Looking;
 use super::result::{ToolError, ToolOutput};
-use super::spec::{Renderer, ToolSpec};
+use super::spec::Renderer;
 
 /// Declarations shown.
 const LIMIT: usize = 40;
@@ -32,7 +30,7 @@ const FUZZY_LIMIT: usize = 8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     #[serde(alias = "name", alias = "symbol")]
     query: String,
     /// Such as `fn`, `class`.
@@ -40,29 +38,11 @@ struct Args {
     path: Option<String>,
 }
 
-pub(super) struct Tool {
-    spec: ToolSpec,
-}
+pub(super) type Tool = Looking<Args>;
 
 impl Tool {
     pub(super) fn new(description: &'static str) -> Self {
-        Self {
-            spec: ToolSpec::reading::<Args>("code_symbols", description, Renderer::Listing),
-        }
-    }
-}
-
-impl super::Tool for Tool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let args = parse::<Args>(&self.spec, args)?;
-            let ctx = ctx.clone();
-            super::blocking(move || symbols(&ctx, &args)).await
-        })
+        Self::named("code_symbols", description, Renderer::Listing, symbols)
     }
 }
 

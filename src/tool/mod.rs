@@ -12,6 +12,7 @@
 //! | `context`, `state` | what a tool is given for a call, and for a session |
 //! | `args` | arguments as models write them, and errors they can act on |
 //! | `result` | what a tool returns, and what the engine gets |
+//! | `looking` | what the tools that only look at files have in common |
 //! | `code` | looking into code: walking, searching, symbols |
 //! | `versions` | what files were like when they were seen |
 //! | `output` | a command's output as the model reads it |
@@ -27,6 +28,7 @@ mod context;
 mod executor;
 mod files;
 mod git_flags;
+mod looking;
 mod loose;
 mod output;
 mod registry;

@@ -4,18 +4,16 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 
-use futures_util::future::BoxFuture;
 use rustix::fs::{FileType, OFlags};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::args::parse;
 use super::context::ToolContext;
 use super::files::{hash_of, hex, io_error, kind_of, not_found, path_error, short};
+use super::looking::Looking;
 use super::result::{ToolError, ToolOutput};
-use super::spec::{Renderer, ToolSpec};
+use super::spec::Renderer;
 use super::text::{Encoding, Text, cut};
 use crate::cancel::CancelToken;
 use crate::process::confine::Place;
@@ -27,7 +25,7 @@ const ENTRIES: usize = 300;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     #[serde(alias = "file_path", alias = "file", alias = "filename")]
     path: String,
     /// First line; -n: the last n.
@@ -35,29 +33,11 @@ struct Args {
     limit: Option<u64>,
 }
 
-pub(super) struct Tool {
-    spec: ToolSpec,
-}
+pub(super) type Tool = Looking<Args>;
 
 impl Tool {
     pub(super) fn new(description: &'static str) -> Self {
-        Self {
-            spec: ToolSpec::reading::<Args>("read", description, Renderer::File),
-        }
-    }
-}
-
-impl super::Tool for Tool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, ctx: &'a ToolContext, args: Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let args = parse::<Args>(&self.spec, args)?;
-            let ctx = ctx.clone();
-            super::blocking(move || read(&ctx, &args)).await
-        })
+        Self::named("read", description, Renderer::File, read)
     }
 }
 
