@@ -77,10 +77,18 @@ impl PreimageKeeper for StoredPreimages {
     }
 
     fn fetch(&self, key: &str) -> Result<Option<Vec<u8>>, KeeperError> {
-        let blob = self.store.read_blocking(|reader| reader.blob(key))?;
-        let whole = blob.filter(|blob| !blob.is_cut());
-        Ok(whole.map(|blob| blob.content))
+        Ok(fetch(&self.store, key)?)
     }
+}
+
+/// The bytes kept under `key`; `None` where they are not there any more, or not as a whole.
+///
+/// # Errors
+/// The store's.
+pub(super) fn fetch(store: &Store, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let blob = store.read_blocking(|reader| reader.blob(key))?;
+    let whole = blob.filter(|blob| !blob.is_cut());
+    Ok(whole.map(|blob| blob.content))
 }
 
 /// The changes of a conversation that the store knows of, oldest turn first.

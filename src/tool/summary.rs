@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::change::unified;
 use super::context::ToolContext;
-use super::state::{NetChange, PreimageKeeper, net_changes};
+use super::state::{NetChange, net_changes};
 use crate::protocol::ChangedFile;
 
 /// Longest content that is compared line by line, in bytes; of a longer one only the name is told.
@@ -40,16 +40,18 @@ pub async fn summarize(ctx: &ToolContext) -> Vec<ChangedFile> {
     }
     let (keeper, cwd) = (ctx.keeper.clone(), ctx.cwd.clone());
     let compared = tokio::task::spawn_blocking(move || {
-        let compared = net.iter().filter_map(|net| compare(net, keeper.as_deref(), &cwd));
+        let kept = |key: &str| keeper.as_ref()?.fetch(key).ok().flatten();
+        let compared = net.iter().filter_map(|net| compare(net, kept, &cwd));
         compared.map(|compared| compared.file).collect()
     });
     // A comparison that panics costs the summary, not the turn.
     compared.await.unwrap_or_default()
 }
 
-/// Compares a file with what it was before `net`, naming it relative to `cwd`; `None` where it is as it was. Reads it.
+/// Compares a file with what it was before `net`, naming it relative to `cwd`; `None` where it is as it was. Reads it, and
+/// has what it was from `kept`, by its key.
 #[must_use]
-pub fn compare(net: &NetChange, keeper: Option<&dyn PreimageKeeper>, cwd: &Path) -> Option<ComparedFile> {
+pub fn compare(net: &NetChange, kept: impl Fn(&str) -> Option<Vec<u8>>, cwd: &Path) -> Option<ComparedFile> {
     let name = net.path.strip_prefix(cwd).unwrap_or(&net.path).display().to_string();
     let mut compared = ComparedFile {
         file: ChangedFile {
@@ -61,7 +63,7 @@ pub fn compare(net: &NetChange, keeper: Option<&dyn PreimageKeeper>, cwd: &Path)
     };
     let before = match (&net.before, &net.preimage) {
         (None, _) => Some(Vec::new()),
-        (Some(_), Some(key)) => keeper.and_then(|keeper| keeper.fetch(key).ok().flatten()),
+        (Some(_), Some(key)) => kept(key),
         (Some(_), None) => None,
     };
     let small = std::fs::metadata(&net.path).map_or(true, |file| file.is_file() && file.len() <= COMPARED_BYTES);
@@ -85,25 +87,12 @@ pub fn compare(net: &NetChange, keeper: Option<&dyn PreimageKeeper>, cwd: &Path)
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::state::{FileChange, KeeperError};
     use super::*;
-
-    struct Kept(HashMap<String, Vec<u8>>);
-
-    impl PreimageKeeper for Kept {
-        fn keep(&self, _: &FileChange, _: Option<&[u8]>) -> Result<Option<String>, KeeperError> {
-            Ok(None)
-        }
-
-        fn fetch(&self, key: &str) -> Result<Option<Vec<u8>>, KeeperError> {
-            Ok(self.0.get(key).cloned())
-        }
-    }
 
     #[test]
     fn lines_are_counted_against_what_was_kept_and_a_file_that_is_as_it_was_is_left_out() {
         let home = tempfile::tempdir().unwrap();
-        let keeper = Kept(HashMap::from([("k".to_owned(), b"one\ntwo\nthree\n".to_vec())]));
+        let kept = HashMap::from([("k", b"one\ntwo\nthree\n".to_vec())]);
         let net = |name: &str, before: Option<&str>, key: Option<&str>| NetChange {
             path: home.path().join(name),
             before: before.map(str::to_owned),
@@ -111,7 +100,8 @@ mod tests {
             preimage: key.map(str::to_owned),
             changes: 1,
         };
-        let told = |net: &NetChange| compare(net, Some(&keeper), home.path()).map(|compared| compared.file);
+        let told =
+            |net: &NetChange| compare(net, |key| kept.get(key).cloned(), home.path()).map(|compared| compared.file);
         let write = |name: &str, text: &[u8]| std::fs::write(home.path().join(name), text).unwrap();
         let file = |path: &str, new: bool, lines: Option<(usize, usize)>| {
             Some(ChangedFile {
